@@ -56,7 +56,7 @@ docs: $(VENV)/.installed-docs
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks $(CORPUS)
 
-# Random inputs that fuzzing makes worse, for so many seconds each: the targets of the kernel, with
+# Coverage-guided fuzzing, FUZZ_SECONDS for each target: those of the kernel, with
 # the address sanitizer (which stable Rust has, but does not offer), and changed tokenizer files.
 FUZZ_SECONDS ?= 60
 FUZZED := $(CURDIR)/out/fuzz

@@ -289,14 +289,14 @@ class EncodingOptions(Declared):
     sample_alpha: float | None = option(
         None,
         Share("ALPHA", MOST_ALPHA, "a number"),
-        "Of unigram: draw how words are cut, each way with its probability to this power.",
+        "Only for unigram: sample segmentations (subword regularization); 0.1 is usual.",
         shown_default="off: the best way",
         in_config=True,
     )
     bpe_dropout: float | None = option(
         None,
         Share("SHARE"),
-        "Of bpe: leave out merges at random, each time with this probability.",
+        "Only for bpe: leave out merges at random, each time with this probability.",
         shown_default="off",
         in_config=True,
     )
@@ -384,7 +384,7 @@ class TrainingOptions(Declared):
     seed_size: int = option(
         SEEDS,
         Whole(MOST_TOKENS),
-        "Of unigram: number of substrings to begin with.",
+        "Only for unigram: number of substrings to begin with.",
         in_config=True,
     )
     criterion: str = option(

@@ -24,7 +24,7 @@ def parse_size(text: str) -> int:
 
 
 def show_size(size: int) -> str:
-    """A size for people, in the largest unit that needs no fraction."""
+    """Human-readable size, in the largest unit that needs no fraction."""
     for letter in "PTGMK":
         unit = 1024 ** _POWERS[letter.lower()]
         if size and size % unit == 0:

@@ -84,8 +84,10 @@ def _options(query: str) -> dict[str, Any]:
 
 
 def _s3(bucket: str, options: dict[str, Any]) -> fs.FileSystem:
-    own = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    if not {"region", "endpoint_override"} & {*options} and not any(map(os.environ.get, own)):
+    given = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if given:
+        options = {"endpoint_override": given} | options
+    if not {"region", "endpoint_override"} & {*options}:
         with suppress(OSError):  # the first call says what is wrong
             options["region"] = fs.resolve_s3_region(bucket)
     return fs.S3FileSystem(**options, request_timeout=REQUEST_SECONDS)

@@ -65,7 +65,7 @@ DEEPSEEK_CUTS = (
 
 
 def split(pattern: str) -> Json:
-    """The pre-tokenizer of a regular expression. What it does not match is a word, too."""
+    """The pre-tokenizer of a regular expression. What it does not match is also a word."""
     part = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}
     return part | {"invert": False}
 

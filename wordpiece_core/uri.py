@@ -71,7 +71,7 @@ def credentials_in(path: str) -> str | None:
 
 
 def local_path(path: str) -> str:
-    """The path of a local file, from the root; of a `file://` URI, too."""
+    """The path of a local file or a `file://` URI, from the root."""
     if path.startswith("file://"):
         path = unquote(path.removeprefix("file://"))
     return os.path.abspath(path)

@@ -49,7 +49,7 @@ def _print_encoded(done: Encoded) -> None:
         rows, tokens = manifest["truncated_rows"], manifest["truncated_tokens"]
         print(f"truncated: {rows:,} rows, {tokens:,} tokens cut off")
     if manifest["options"]["pack"]:
-        dropped = f", {manifest['dropped_tokens']:,} tokens of the shards' ends left out"
+        dropped = f", {manifest['dropped_tokens']:,} tokens at shard ends were dropped"
         print(f"sequences: {done.rows:,}{dropped if manifest['dropped_tokens'] else ''}")
     print(f"dataset: {done.output}")
 

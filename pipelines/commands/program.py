@@ -74,7 +74,7 @@ def wordpiece() -> None:
         click.Option(
             ["--tokenizer", "of_dataset"],
             type=Value(Place()),
-            help="Of a dataset that keeps no tokenizer.",
+            help="Tokenizer for a dataset that stores none.",
         ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
         debug(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pipelines.commands.job_command import How
 
-if TYPE_CHECKING:  # not all who print have Beam loaded
+if TYPE_CHECKING:  # avoids importing Beam just to print
     pass
 
 

@@ -73,6 +73,6 @@ def _print_pruning(done: Pruned) -> None:
     print_corpus(table.totals, table.min_word_count)
     print(f"vocabulary: {len(done.vocab):,} of {before:,} tokens")
     share = done.more_tokens / max(done.before.tokens, 1)
-    print(f"tokens more: {done.more_tokens:,}, {share:.2%} of {done.before.tokens:,}")
+    print(f"token difference: {done.more_tokens:,}, {share:.2%} of {done.before.tokens:,}")
     _print_covered(table, done.covered)
     print(f"tokenizer: {done.output}")

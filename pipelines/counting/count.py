@@ -58,7 +58,7 @@ from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.uri import is_uri
 
-RANGE_BYTES = 4 << 20  # the least input in one element
+RANGE_BYTES = 4 << 20  # minimum bytes of input per element
 MOST_RANGES = 8192  # approximately
 PLAN = "plan.jsonl"  # while the job runs
 READ = ("rows", "nulls", "bytes", "replaced")  # of the text, not of its words

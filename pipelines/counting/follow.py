@@ -163,8 +163,8 @@ class FollowedTable:
             return True  # it is still to be done
         for file in changed:
             self.log.warn(
-                f"{file.path}: has come again with other bytes, which are not counted; those that"
-                " came first stay in the table (give changed files new names)"
+                f"{file.path}: reappeared with different content, which is not counted; the"
+                " words of the first version stay in the table (give changed files new names)"
             )
         for file in files:
             self.versions.setdefault(_key(file), set()).add(version(file))

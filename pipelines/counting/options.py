@@ -14,7 +14,7 @@ from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions(CsvOptions):
-    """How words are counted, but for how text is split into words. `worker_memory`, in bytes, does
+    """Counting options, except for how text is split into words. `worker_memory`, in bytes, does
     not change the result."""
 
     SECTION = INPUT

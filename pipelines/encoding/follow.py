@@ -51,7 +51,7 @@ from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.uri import is_uri, join
 
-CHANGED_FILE = "has come again with other bytes; its shard stays (give changed files new names)"
+CHANGED_FILE = "reappeared with different content; its shard stays (give changed files new names)"
 LONGEST_NAME = 255  # bytes, of a file on a disk
 SHARD_FOLDER = ".parquet/"  # in a name: a directory that could have the name of a shard
 FIELDS = commits.schema(

@@ -257,7 +257,7 @@ class EncodeCall(Call):
         return bool(self.layout.asked_for) or (self.shards.pack and not self.following.follow)
 
     def _check_ids_alone(self) -> None:
-        """OptionError for what files that hold ids alone do not have, be it the default."""
+        """OptionError for options that files of ids do not have, even if they equal the default."""
         shards, encoding = self.shards, self.shards.encoding
         other_type = "id_type" in self.given or encoding.id_type != ID_TYPES[0]
         compressed = "compression" in self.given or shards.compression != COMPRESSIONS[0]

@@ -55,7 +55,7 @@ def piece_ends(batch: TextBatch, encoding: EncodingOptions) -> list[int]:
     """The ends of the pieces of a batch, which has rows."""
     rows, is_padded = len(batch.texts), encoding.stride is not None or encoding.padding
     if not is_padded and batch.bytes + rows * BYTES_PER_ROW <= PIECE_SIZE:
-        return [rows]  # as what follows says, too
+        return [rows]  # shortcut with the same result as below
     return pieces_of(most_ids(batch, encoding))
 
 

@@ -113,7 +113,7 @@ class EncodeRun:
             if name not in given:
                 raise ColumnError(
                     f"{contents.source(name)}: its shard has other columns than those of the inputs"
-                    " now; give this input again, too"
+                    " now; also give this input again"
                 )
         if not again:
             return contents

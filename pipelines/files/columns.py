@@ -29,7 +29,7 @@ class TextColumns:
 
     @property
     def names(self) -> list[str]:
-        """Those there are, each once."""
+        """The configured columns, without duplicates."""
         return list(dict.fromkeys(name for name in (self.text, self.pair, self.group) if name))
 
     def option(self, name: str) -> str:

@@ -248,7 +248,7 @@ def _top(name: str) -> str:
 
 
 def _with_text(field: pa.Field, text: pa.DataType, kept: Collection[str] | None) -> pa.Field:
-    """A field that holds texts, of the type `text`, with what else is kept of it."""
+    """A field of texts, of the type `text`, merged with its other kept fields."""
     stored = _stored(field, kept).type
     if not (pa.types.is_struct(text) and pa.types.is_struct(stored)):
         return field.with_type(text)

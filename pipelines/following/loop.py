@@ -52,7 +52,7 @@ class FollowingJob(Protocol):
 
 
 def follow(job: FollowingJob, watcher: FileWatcher, options: FollowOptions) -> None:
-    """Has a job process new files, until it is stopped, or idle for long enough."""
+    """Runs the job on new files, until it is stopped, or idle for long enough."""
     idle_since = time.monotonic()
     stop = Stop()
     with first_signal(stop.ask):
@@ -97,7 +97,7 @@ class Stop:
         self.asked = True
 
     def wait(self, seconds: float) -> None:
-        """Waits so long, or until the end is asked for."""
+        """Waits for this time, or until the end is requested."""
         end = time.monotonic() + seconds
         while not self.asked and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, TICK))

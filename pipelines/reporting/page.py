@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from heapq import nsmallest
 from importlib.resources import files
 from typing import Any
@@ -30,8 +32,11 @@ from pipelines.reporting.plots import (
 from pipelines.reporting.tokenized_words import fewer_here, fewer_there
 from pipelines.reporting.vocabulary import alphabet, json_object, lengths, words_of_text
 from wordpiece_core import Tokenizer, __version__
+from wordpiece_core.errors import OptionError
 from wordpiece_core.measures import Measures, parity, tokens_of
-from wordpiece_core.tokenizer.models import Bpe, Unigram, model_name
+from wordpiece_core.tokenizer.composing import text_options
+from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import Bpe, Composed, Unigram, model_name
 from wordpiece_core.visible import visible
 
 FIRST_MERGES = 50
@@ -236,7 +241,7 @@ def _resources(facts: Facts) -> Iterator[tuple[str, str]]:
 
 def _preparation(facts: Facts) -> Iterator[tuple[str, str]]:
     """How the tokenizer prepares text."""
-    for name, value in vars(facts.spec.text).items():
+    for name, value in _text_options(facts.spec).items():
         yield name.replace("_", " "), "as lowercase" if value is None else _value(value)
     if facts.spec.model is None:
         yield "continuing prefix", _value(facts.spec.continuing_prefix)
@@ -250,6 +255,23 @@ def _preparation(facts: Facts) -> Iterator[tuple[str, str]]:
     yield "special tokens", _value(facts.spec.special_tokens)
 
 
+def _text_options(spec: TokenizerSpec) -> dict[str, Any]:
+    """How text becomes words: as options, or else as the names of the parts of a
+    `tokenizer.json`."""
+    with suppress(OptionError):
+        return vars(text_options(spec))
+    if not isinstance(spec.rules, Composed):
+        return vars(spec.text)
+    parts = {"normalizer": spec.rules.normalizer, "pre_tokenizer": spec.rules.pre_tokenizer}
+    return {name: _kinds(part) for name, part in parts.items()}
+
+
+def _kinds(part: str | None) -> list[str]:
+    value = {} if part is None else json.loads(part)
+    steps = value.get("normalizers") or value.get("pretokenizers") or [value]
+    return [step["type"] for step in steps if step]
+
+
 def _value(value: Any) -> str:
     """A JSON value in ordinary words."""
     if value is None:
@@ -258,7 +280,7 @@ def _value(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ", ".join(map(_value, value)) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{key}: {_value(of)}" for key, of in value.items()) or "none"

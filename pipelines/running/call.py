@@ -71,7 +71,7 @@ class Call(JobCall):
     )
     output: str = option(REQUIRED, Place(), "Directory to write.", section=MAIN)
     given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
-    """The names of the options that were given, be it with their defaults."""
+    """The names of the options that were given, even if with their defaults."""
 
     @classmethod
     def of(cls, **values: Any) -> Self:

@@ -37,7 +37,7 @@ FIGURES = {
 }
 POLL_SECONDS = 1.0
 SHARE_OF_TIME = 0.1  # at most so much of it is spent on asking
-JOIN_SECONDS = 10.0  # so long the end of a pipeline waits for an answer
+JOIN_SECONDS = 10.0  # for an answer at the end of a pipeline
 MOST_AT_ONCE = 1 << 53  # Beam fails if a sum has more than 63 bits; tables can hold such counts
 
 _lock = threading.Lock()

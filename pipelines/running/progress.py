@@ -40,7 +40,8 @@ class Progress:
         self, name: str, unit: str = "bytes", total: int = 0, *, passing: bool = False
     ) -> Iterator[None]:
         """Runs the block as a stage. It is done after `total` of `unit`; 0 means unknown. One that
-        is `passing` is shown if it takes a while, and leaves nothing: its end is said elsewhere."""
+        is `passing` is shown if it takes a while, and leaves nothing: its completion is reported
+        elsewhere."""
         self._stage = snapshot()
         started = time.monotonic()
         stop = threading.Event()

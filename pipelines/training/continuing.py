@@ -84,7 +84,7 @@ def begun(call: TrainCall) -> Begun:
 
 def _as_before(call: TrainCall, now: Options, before: dict[str, Any], place: str) -> Options:
     """The options of the earlier training. `now`: those of the call. OptionError for one that is
-    given now, and differs, be it the default."""
+    given now, and differs, even if it equals the default."""
     kind = type(now)
     names = [known.name for known in fields(kind)]  # type: ignore[arg-type]
     usual = kind()

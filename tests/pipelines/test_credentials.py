@@ -89,9 +89,15 @@ def store() -> Iterator[s3.Store]:
 
 
 @pytest.mark.parametrize("mode", ["in_memory", "multi_processing"])
-def test_the_environment_opens_a_store(tmp_path: Path, store: s3.Store, mode: str) -> None:
+@pytest.mark.parametrize("has_address", [False, True])
+def test_the_environment_opens_a_store(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store: s3.Store, mode: str, has_address: bool
+) -> None:
     beam = ["--", f"--direct_running_mode={mode}", "--direct_num_workers=2"]
     words, source = store.uri("corpora/words"), store.uri("corpora/in")
+    if has_address:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{store.address}")
+        words, source = "s3://corpora/words", "s3://corpora/in"
     outcome = process("count", source, "--output", words, *beam)
     assert outcome.status == 0, outcome.err
     assert store.files("corpora/words")["_manifest.json"]

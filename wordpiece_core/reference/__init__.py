@@ -14,7 +14,7 @@ It is slow on purpose; training counts everything anew for every merge.
                     characters
     cuts at random  sampling: the random numbers of a row
 
-``bpe`` and ``unigram`` are a page each, for who has read a textbook. The names of WordPiece are all
+``bpe`` and ``unigram`` are a page each, for readers of a textbook. The names of WordPiece are all
 here, too; this is how it goes.
 
 Training starts from words with their counts. Every word is split into characters, and each

@@ -1,7 +1,7 @@
 """The pieces that the training of a unigram language model begins with.
 
 SentencePiece counts its seeds in whole sentences. Here they are counted in runs of words, so that a
-piece that always ends its word is found, too.
+piece that always ends its word is also found.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class FinishedRound:
 
 @dataclass(frozen=True)
 class Deciding:
-    """What those who watch a training are told of a decision. `stage`: its name; `total`: how many
+    """Progress of one decision. `stage`: its name; `total`: how many
     tokens it aims at, 0 if it does not count up to them; `done`: what is done before it, by the
     names of figures."""
 
@@ -137,7 +137,7 @@ class RoundAlgorithm(ABC):
 
     @abstractmethod
     def restore(self, done: FinishedRound) -> None:
-        """Takes up what a round has decided."""
+        """Applies a finished round."""
 
     @abstractmethod
     def first_kept(self, words: Batch) -> Batch:

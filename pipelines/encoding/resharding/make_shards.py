@@ -114,7 +114,7 @@ class TaskRows:
             yield piece
 
     def _read(self) -> bool:
-        """Reads a table more, and lets go of the oldest ones. False if there is none."""
+        """Reads the next table and drops the oldest ones. False at the end."""
         table = next(self._tables, None)
         if table is None:
             return False

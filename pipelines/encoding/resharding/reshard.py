@@ -89,7 +89,7 @@ class Resharding:
         call = run.call
         self.encode_run, self.call, self.tokenizer = run, call, run.tokenizer
         self.pack, self.format = call.shards.pack, call.layout.format
-        self.only_ids = self.pack or self.format != "parquet"  # nothing else of a text goes on
+        self.only_ids = self.pack or self.format != "parquet"  # only the ids are kept
         self.files = run.files()
         self.dataset = run.directory()
         if self.format != "parquet":

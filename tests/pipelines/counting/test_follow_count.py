@@ -138,7 +138,7 @@ def test_a_changed_file_is_a_warning_once_and_not_counted(
     before = table(tmp_path / "words")
     write_shard(tmp_path / "in" / "a.txt", ["others here"])
     said = follow(tmp_path).err
-    assert "has come again with other bytes, which are not counted" in said
+    assert "reappeared with different content, which is not counted" in said
     assert ", changed 1\n" in said
     assert table(tmp_path / "words") == before
     assert [row["counted"] for row in rows(tmp_path, ".files.jsonl")] == [True, False]

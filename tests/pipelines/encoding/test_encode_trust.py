@@ -377,9 +377,7 @@ def written(run: EncodedDirectory, data: bytes = b"a shard") -> NewShard:
     return NewShard(ShardResult("a.parquet", "a.txt", source, output_bytes=len(data)), file)
 
 
-def test_of_two_runs_that_no_lock_keeps_apart_the_first_records_nothing_more(
-    tmp_path: Path, tokenizer: str
-) -> None:
+def test_a_superseded_run_commits_nothing(tmp_path: Path, tokenizer: str) -> None:
     tok, output = wp.Tokenizer.load(tokenizer), str(tmp_path / "out")
     first = begun(output, tok)
     shard = written(first)

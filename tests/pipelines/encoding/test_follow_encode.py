@@ -183,7 +183,7 @@ def test_a_file_that_comes_again_with_other_bytes_is_an_error_and_its_shard_stay
     before = files_below(dataset.output)
     dataset.write("a.txt", 30)
     said = dataset.follow().err
-    assert "a.txt: has come again with other bytes; its shard stays" in said
+    assert "a.txt: reappeared with different content; its shard stays" in said
     assert ", refused 1\n" in said
     assert files_below(dataset.output)["a.parquet"] == before["a.parquet"]
     assert [e["cause"] for e in manifest(dataset.output)["errors"]] == ["again"]

@@ -293,7 +293,7 @@ def test_pruning_is_that_of_plain_python_and_shows_its_cost(
     assert record["more_tokens"] == tokens[1] - tokens[0]
     assert record["coverage"]["tokens"] == tokens[1]
     assert record["coverage"]["unknown_words"] == record["coverage_before"]["unknown_words"]
-    assert re.search(rf"^tokens more: {tokens[1] - tokens[0]:,}, ", outcome.out, re.MULTILINE)
+    assert re.search(rf"^token difference: {tokens[1] - tokens[0]:,}, ", outcome.out, re.MULTILINE)
     rows = pq.read_table(tmp_path / "out" / "pruned_ids.parquet").to_pylist()
     assert [row["token"] for row in rows] == vocab_of(base)
     kept = [(row["new_id"], row["token"]) for row in rows if row["new_id"] is not None]

@@ -189,7 +189,7 @@ def _renamed(encoding: Encoding, listed: Mapping[str, Json], path: str) -> dict[
 
 
 def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> TokenizerSpec:
-    """The tokenizer of the tokens of an encoding, by their ids, which are their ranks, too.
+    """The tokenizer of the tokens of an encoding, by their ids, which are also their ranks.
     b"" for an id that no token has. InputError, which names `path`, for an id that is also that of
     a special token, and if there is no token for a byte."""
     special = {number: token for token, number in encoding.special_tokens.items()}
