@@ -58,7 +58,7 @@ ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards", "count_large
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
     *("flash-tokenizer", "blingfire", "nanotoken", "tokie", "splintr-rs", "rustbpe", "wordfreq"),
-    *("sentencepiece", "gigatoken", "gigabpe", "snaptokens"),
+    *("sentencepiece", "gigatoken", "gigabpe", "ffbpe", "snaptokens"),
 )
 BERT = SHARED / "vocab" / "bert-base-uncased" / "vocab.txt"
 WIDTH = 120
