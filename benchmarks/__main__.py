@@ -61,7 +61,7 @@ PACKAGES = (
     *("sentencepiece", "gigatoken", "gigabpe", "ffbpe", "snaptokens"),
 )
 BERT = SHARED / "vocab" / "bert-base-uncased" / "vocab.txt"
-WIDTH = 120
+WIDTH = 160
 
 
 @click.command()
