@@ -203,9 +203,10 @@ def in_parallel(call: Callable[[A], T], items: Iterable[A]) -> list[T]:
     call to a file system is mostly waiting. If one raises, what has not begun is left out, and what
     has begun is waited for."""
     waiting = list(items)
-    if min(THREADS, len(waiting)) < 2:
+    threads = min(THREADS, len(waiting))
+    if threads < 2:
         return [call(item) for item in waiting]
-    with ThreadPoolExecutor(min(THREADS, len(waiting)), "storage") as pool:
+    with ThreadPoolExecutor(threads, "storage") as pool:
         try:
             return [result.result() for result in [pool.submit(call, i) for i in waiting]]
         except BaseException:

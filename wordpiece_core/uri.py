@@ -90,7 +90,7 @@ def join(path: str, *parts: str) -> str:
     return "/".join([base.rstrip("/"), *(quote(part) for part in parts)]) + query
 
 
-def beside(path: str, ending: str) -> str:
+def sibling(path: str, ending: str) -> str:
     """A path next to another: the same name followed by `ending`."""
     base, query = split_query(path)
     return base.rstrip("/") + ending + query

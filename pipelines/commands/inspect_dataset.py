@@ -29,7 +29,7 @@ from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.storage import MissingError, StoredFile, as_planned
 from wordpiece_core.tokenizer.hub_names import hub_name
-from wordpiece_core.uri import beside, inside, join
+from wordpiece_core.uri import inside, join, sibling
 from wordpiece_core.visible import visible
 
 IDS = "input_ids"
@@ -198,11 +198,11 @@ def _flat_rows(place: str, path: str, name: str, most: int) -> Iterator[list[int
     with StoredFile(place) as file:
         try:
             if name.endswith(".ds"):
-                kind, ends = _ends_of_numbers(beside(bare, ".index"), file.size(), 0)
+                kind, ends = _ends_of_numbers(sibling(bare, ".index"), file.size(), 0)
             else:
-                kind, ends = _ends_of_numbers(beside(bare, ".offsets"), file.size(), 1)
+                kind, ends = _ends_of_numbers(sibling(bare, ".offsets"), file.size(), 1)
         except MissingError:
-            kind, ends = _ends_of_megatron(beside(bare, ".idx"))
+            kind, ends = _ends_of_megatron(sibling(bare, ".idx"))
         start, size = 0, kind.bit_width // 8
         for end in islice(ends, most):
             file.seek(start * size)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pipelines.commands.job_command import How
-
-if TYPE_CHECKING:  # avoids importing Beam just to print
-    pass
 
 
 class Result(Protocol):

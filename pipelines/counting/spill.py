@@ -25,9 +25,7 @@ Table = bytes | tuple[str, int, int]
 """A record batch as bytes; or the name of a file in staging, the first byte there, and how many."""
 
 SHUFFLED = "zstd"  # ordered words shrink to a third, and a runner may hold several copies of them
-TABLE_BYTES = (
-    64 << 20
-)  # 280,000 words; a larger table is not faster, because it is larger than the CPU cache
+TABLE_BYTES = 64 << 20  # 280,000 words; a larger table is not faster: it does not fit the CPU cache
 IN_FILES = "lz4"  # of a local disk, which is quick
 
 

@@ -84,11 +84,8 @@ class EncodeShard(beam.DoFn):
             for shard in self.waiting:
                 files.enter_context(shard.file)  # if this fails, nothing is left of it
             if self.waiting or self.errors:
-                self._finish(self.waiting, self.errors)
+                finish_shards(self.directory, self.waiting, self.errors, self.journal)
         self.start_bundle()
-
-    def _finish(self, shards: Sequence[NewShard], errors: Sequence[ShardError]) -> None:
-        finish_shards(self.directory, shards, errors, self.journal)
 
     def _encode(self, file: InputFile, name: str) -> NewShard | None:
         """The encoded shard; None for a large one, which is finished already."""
@@ -113,7 +110,7 @@ class EncodeShard(beam.DoFn):
             written = NewShard(encoder.result(name, new.size), new)
             if new.is_held:
                 return written
-            self._finish([written], [])
+            finish_shards(self.directory, [written], [], self.journal)
         return None
 
 

@@ -136,7 +136,8 @@ class FollowedDataset:
 
     def _write_commits(self, found: pa.Table) -> None:
         path, scratch = join(self.call.output, COMMITS), self.directory.work.path
-        outputs.write_file(path, lambda stream: outputs.write_lines(stream, found), scratch)
+        with outputs.atomic_writer(path, scratch) as stream:
+            outputs.write_lines(stream, found)
 
     @contextmanager
     def encoding(self) -> Iterator[None]:

@@ -68,7 +68,7 @@ class EncodeRun:
         kept = {
             name: error
             for name, error in begun.errors.items()
-            if name in begun.skipped and name not in {*roots, *begun.results}
+            if name not in {*roots, *begun.results}
         }
         contents = replace(
             begun,

@@ -41,14 +41,11 @@ def write_batches(path: str, batches: Iterable[object], compression: str | None 
     "lz4" or "zstd"."""
     all_batches = list(map(pa.record_batch, batches))
     options = pa.ipc.IpcWriteOptions(compression=compression)
-
-    def write(stream: pa.NativeFile) -> None:
+    with outputs.atomic_writer(path) as stream:
         if all_batches:
             with pa.ipc.new_stream(stream, all_batches[0].schema, options=options) as writer:
                 for batch in all_batches:
                     writer.write_batch(batch)
-
-    outputs.write_file(path, write)
 
 
 def read_batches(path: str) -> Iterator[pa.RecordBatch]:

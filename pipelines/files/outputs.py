@@ -65,7 +65,7 @@ class NewFile:
 
     @property
     def is_held(self) -> bool:
-        """Whether the file is in memory, so that `stage` and `put` can be tried again."""
+        """Whether the file is in memory, so that writing it can be tried again."""
         return self._stream is None
 
     def write(self, data: Any) -> int:
@@ -317,15 +317,10 @@ def damaged(path: str) -> InputError:
     return InputError(f"{path}: not as this program writes it{FIX}")
 
 
-def write_file(path: str, write: Callable[[NewFile], object], scratch: str | None = None) -> None:
-    """Writes a file as `atomic_writer` does."""
-    with atomic_writer(path, scratch) as stream:
-        write(stream)
-
-
 def write_bytes(path: str, data: bytes, scratch: str | None = None) -> None:
     """Writes a small file."""
-    write_file(path, lambda stream: stream.write(data), scratch)
+    with atomic_writer(path, scratch) as stream:
+        stream.write(data)
 
 
 def json_bytes(value: object) -> bytes:
@@ -335,14 +330,11 @@ def json_bytes(value: object) -> bytes:
 
 def write_json(path: str, value: object, scratch: str | None = None) -> None:
     """Writes JSON as `json_bytes` makes it, without holding all of it."""
-
-    def write(stream: NewFile) -> None:
+    with atomic_writer(path, scratch) as stream:
         pieces = json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(value)
         while some := list(islice(pieces, JSON_PIECES)):
             stream.write("".join(some).encode())
         stream.write(b"\n")
-
-    write_file(path, write, scratch)
 
 
 def read_json(path: str, of_object: Callable[[dict[str, Any]], Any] | None = None) -> Any:
@@ -377,10 +369,6 @@ def file_sizes(path: str, *, recursive: bool = True) -> dict[str, int]:
 
 def copy(source: str, target: str, scratch: str | None = None) -> None:
     """Copies a file, piece by piece."""
-
-    def write(stream: NewFile) -> None:
-        with StoredFile(source) as file:
-            while piece := file.read(COPY_BYTES):
-                stream.write(piece)
-
-    write_file(target, write, scratch)
+    with atomic_writer(target, scratch) as stream, StoredFile(source) as file:
+        while piece := file.read(COPY_BYTES):
+            stream.write(piece)

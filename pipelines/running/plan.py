@@ -32,25 +32,18 @@ class Plan:
 
 
 def write_plan(
-    path: str,
-    lease: Lease,
-    elements: Sequence[Any],
-    size: Callable[[Any], int],
+    path: str, lease: Lease, elements: Sequence[Any], size: Callable[[Any], int]
 ) -> Plan:
     """Writes a plan of dataclasses. `size`: how much work an element is. Where there are many,
     elements of little work share a place. OutputError if the run has lost its lease."""
     lease.check()
     lengths: list[int] = []
-
-    def write(stream: outputs.NewFile) -> None:
-        lengths.clear()
+    with outputs.atomic_writer(path) as stream:
         for start in range(0, len(elements), LINES_AT_ONCE):
             some = elements[start : start + LINES_AT_ONCE]
             lines = [json.dumps(item, default=_fields).encode() + b"\n" for item in some]
             lengths.extend(map(len, lines))
             stream.write(b"".join(lines))
-
-    outputs.write_file(path, write)
     places = list(_places(lengths, list(map(size, elements))))
     return Plan(path, lease, places)
 

@@ -35,7 +35,7 @@ from wordpiece_core.tokenizer.composing import splits_as, text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.train import MERGES
-from wordpiece_core.uri import beside
+from wordpiece_core.uri import sibling
 
 MANY_ROUNDS = 50  # a budget that is of use makes some five or ten
 WORK = ".work"  # the work directory is named after the output
@@ -196,7 +196,7 @@ class WordsRun(ABC, Generic[Call, Done]):
             "vocab_size": len(done.vocab),
             "merges": tables[MERGES].num_rows if MERGES in tables else 0,
         }
-        call = self.call
+        call, options = self.call, pipeline_options(self.beam_args)
         run = {
             "inputs": list(call.inputs),
             "word_counts": call.word_counts,
@@ -205,8 +205,8 @@ class WordsRun(ABC, Generic[Call, Done]):
             **took,
             "seconds": self.seconds(),
             "peak_memory_bytes": peak_memory(),
-            "workers": workers(pipeline_options(self.beam_args)),
-            "runner": runner_name(pipeline_options(self.beam_args)),
+            "workers": workers(options),
+            "runner": runner_name(options),
         }
         write_tokenizer(call.output, done.spec, tables, record, run)
 
@@ -234,7 +234,7 @@ def run_on_words(
 ) -> Done:
     """Does a job, while no other run has its output and its work directory."""
     call = checked_call(call, beam_args)
-    place = call.work_dir or beside(call.output, WORK)
+    place = call.work_dir or sibling(call.output, WORK)
     check_writable(named("work_dir"), place)
     work = TrainingWork(place)
     with one_run(call.output), one_run(work.path):

@@ -147,7 +147,7 @@ def extend(
     """Merge pairs of pieces of the words, as BPE does, until enough tokens are new.
 
     A new token scores as its parts do together, and a little more. So where its parts stand side
-    by side it takes their place, and no other way to cut a word becomes better than it was. Words
+    by side it takes their place, and no other way to split a word becomes better than it was. Words
     with an unknown character take no part, and no pair makes a token that is there.
 
     >>> more = extend({"hugs": 3}, {"[UNK]": 0.0, "▁hug": -2.5, "s": -2.0}, 1)
@@ -156,16 +156,16 @@ def extend(
     """
     pieces = {piece: score for piece, score in scores.items() if piece not in special_tokens}
     rows = words_taken(word_counts, min_word_count, 100)
-    cut = [(tokenize_word(word, pieces), count) for word, count in rows]
-    cut = [(tokens, count) for tokens, count in cut if {*tokens} <= {*pieces}]
+    tokenized = [(tokenize_word(word, pieces), count) for word, count in rows]
+    taken = [(tokens, count) for tokens, count in tokenized if pieces.keys() >= {*tokens}]
 
     def is_eligible(pair: Pair, pair_count: int) -> bool:
         length = sum(len(bare(token, SPACE_MARK)) for token in pair)
         short = max_token_length is None or length <= max_token_length
         return short and pair_count >= min_pair_count and "".join(pair) not in scores
 
-    splits: list[Split] = [[*tokens] for tokens, _ in cut]
-    coming = learn_merges(splits, [count for _, count in cut], is_eligible)
+    splits: list[Split] = [[*tokens] for tokens, _ in taken]
+    coming = learn_merges(splits, [count for _, count in taken], is_eligible)
     made = filled(scores, len(scores) + new_tokens, coming)
     extended = dict(scores)
     for merge in made.merges:

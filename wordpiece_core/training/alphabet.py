@@ -14,8 +14,8 @@ from wordpiece_core.errors import OptionError
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.reference.marks import BYTES, SPACE_MARK
 from wordpiece_core.text_parts import GPT2
-from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe
+from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.rounds import (
     WORDS,
     Adding,
@@ -94,7 +94,7 @@ class InitialVocabulary:
     by_longest_match: bool = False
     model: Bpe | None = None
     hidden: Sequence[int] = ()
-    tokenizer: TokenizerSpec | None = None
+    tokenizer: Tokenizer | None = None
     marks: str | None = None
 
     @property

@@ -271,15 +271,15 @@ def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
 
 def _vocabulary_of_model(goal: Goal) -> InitialVocabulary:
     base, tokens = goal.base, list(goal.base.vocab)
-    hidden = {*base.special_tokens, *base.tokens_by_role.values(), *byte_tokens(True)}
-    if base.word_boundary != BYTES:
-        of_text = [i for i, token in enumerate(tokens) if token in hidden]
-        return InitialVocabulary(
-            tokens, [], hidden=of_text, tokenizer=base, marks=base.word_boundary
-        )
-    assert isinstance(base.model, Bpe)
-    special = [i for i, token in enumerate(tokens) if token in {*base.special_tokens}]
-    return InitialVocabulary(tokens, [], model=base.model, hidden=special, marks=GPT2)
+    hidden, of_bytes = {*base.special_tokens}, base.word_boundary == BYTES
+    if not of_bytes:
+        hidden |= {*base.tokens_by_role.values(), *byte_tokens(True)}
+    ids = [i for i, token in enumerate(tokens) if token in hidden]
+    if of_bytes:
+        assert isinstance(base.model, Bpe)
+        return InitialVocabulary(tokens, [], model=base.model, hidden=ids, marks=GPT2)
+    tokenizer, marks = Tokenizer.of(base), base.word_boundary
+    return InitialVocabulary(tokens, [], hidden=ids, tokenizer=tokenizer, marks=marks)
 
 
 # --- New tokens -----------------------------------------------------------------------------------
@@ -471,21 +471,27 @@ def extension_result(
     vocab = goal.vocabulary(new_tokens)
     merges, base = training_result(merging, rounds).merges, goal.base
     spec = replace(base, vocab=vocab)
-    pairs = list(zip(*(merges[side].to_pylist() for side in PARTS), strict=True))
-    # All are in the model: else `tokenizers` numbers added tokens behind those of the model.
-    if isinstance(base.model, Bpe):
-        ids = {token: i for i, token in enumerate(vocab)}
-        new = dict.fromkeys((ids[left], ids[right]) for left, right, _ in pairs)
-        model = replace(base.model, merges=[*base.model.merges, *new])
+    if isinstance(base.model, Bpe | Unigram):
+        model = _extended_model(base.model, base.vocab, vocab, merges)
+        # All are in the model: else `tokenizers` numbers added tokens behind those of the model.
         spec = replace(spec, model=model, not_in_model=None)
-    if isinstance(base.model, Unigram):
-        scores = dict(zip(base.vocab, base.model.scores, strict=True))
-        for left, right, token in pairs:
-            score = scores[left] + scores[right] + MORE_THAN_PARTS
-            scores.setdefault(token, round(score, DECIMALS))
-        of_unigram = replace(base.model, scores=[scores[token] for token in vocab])
-        spec = replace(spec, model=of_unigram, not_in_model=None)
     return ExtensionResult(vocab, new_tokens, merges, rounds, spec, base)
+
+
+def _extended_model(
+    model: Bpe | Unigram, old: Sequence[str], vocab: Sequence[str], merges: pa.Table
+) -> Bpe | Unigram:
+    """The model with the merges, or with the scores of what they make. `old`: its vocabulary."""
+    parts = zip(*(merges[side].to_pylist() for side in PARTS), strict=True)
+    if isinstance(model, Bpe):
+        ids = {token: i for i, token in enumerate(vocab)}
+        new = dict.fromkeys((ids[left], ids[right]) for left, right, _ in parts)
+        return replace(model, merges=[*model.merges, *new])
+    scores = dict(zip(old, model.scores, strict=True))
+    for left, right, token in parts:
+        score = scores[left] + scores[right] + MORE_THAN_PARTS
+        scores.setdefault(token, round(score, DECIMALS))
+    return replace(model, scores=[scores[token] for token in vocab])
 
 
 def fewer_new_tokens(result: ExtensionResult, goal: Goal) -> str | None:

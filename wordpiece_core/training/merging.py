@@ -333,8 +333,7 @@ def splitter(
     )
     if vocabulary.tokenizer is None:
         return made
-    tokenizer = Tokenizer.of(vocabulary.tokenizer)
-    return TokenizerSplitter(tokenizer, vocabulary.hidden, options, made)
+    return TokenizerSplitter(vocabulary.tokenizer, vocabulary.hidden, options, made)
 
 
 def _trainer(vocabulary: InitialVocabulary, options: TrainingOptions) -> _kernel.Trainer:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from wordpiece_core.options import UNIGRAM, TrainingOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe
+from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import InitialVocabulary, initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
@@ -29,7 +30,7 @@ class MergingStart:
         tokenizer, model = self.vocabulary.tokenizer, self.vocabulary.model
         of_objects = {
             "model": model and vars(model),
-            "tokenizer": tokenizer and tokenizer.plain(),
+            "tokenizer": tokenizer and tokenizer.spec.plain(),
             "split_tokens": self.split_tokens,
         }
         return vars(self.vocabulary) | of_objects
@@ -37,13 +38,14 @@ class MergingStart:
     @classmethod
     def of_plain(cls, value: Mapping[str, Any]) -> MergingStart:
         """From what `plain` gives."""
+        spec = value["tokenizer"]
         vocabulary = InitialVocabulary(
             value["tokens"],
             [(symbol, number) for symbol, number in value["alphabet"]],
             by_longest_match=value["by_longest_match"],
             model=None if value["model"] is None else Bpe(**value["model"]),
             hidden=value["hidden"],
-            tokenizer=value["tokenizer"] and TokenizerSpec.of_plain(value["tokenizer"]),
+            tokenizer=None if spec is None else Tokenizer.of(TokenizerSpec.of_plain(spec)),
             marks=value["marks"],
         )
         return cls(vocabulary, value["split_tokens"])

@@ -301,7 +301,8 @@ def test_lines_that_are_damaged_are_told_from_those_that_are_missing(tmp_path: P
     names = ["", None, '\u2028 \x85\n"', "\U0001f600"]
     for rows in (0, 4):
         table = pa.table({"a": [2**62 + 1] * rows, "b": names[:rows]}, wanted)
-        outputs.write_file(path, lambda stream, table=table: outputs.write_lines(stream, table))
+        with outputs.atomic_writer(path) as stream:
+            outputs.write_lines(stream, table)
         assert outputs.read_lines(path, wanted) == table
     lines = Path(path).read_bytes().splitlines(keepends=True)
     for bad in (

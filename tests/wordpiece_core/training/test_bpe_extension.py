@@ -26,6 +26,12 @@ from ..strategies import small_rounds, word_tables
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 TABLES = word_tables("ab ", "é a", "abc", "\na ")
+OPTIONS = st.dictionaries(
+    st.sampled_from(["min_pair_count", "min_word_count", "max_token_length"]),
+    st.integers(1, 3),
+    max_size=2,
+)
+ROUNDS = st.sampled_from([(1.0, 99), (0.3, 2), (0.05, 1)])  # the budget, and how many candidates
 OF_BYTES: dict[str, Any] = {"model": "bpe", "word_boundary": BYTES, "pre_tokenizer": "gpt2"}
 
 
@@ -47,12 +53,8 @@ def ids_of(tokenizer: wp.Tokenizer, texts: list[str]) -> list[list[int]]:
     st.integers(0, 9),
     st.sampled_from([1, 2, 5, 30]),
     st.sampled_from([[], ["ab", "Ġa"], ["aa", "ba", "ĠĠ"]]),
-    st.dictionaries(
-        st.sampled_from(["min_pair_count", "min_word_count", "max_token_length"]),
-        st.integers(1, 3),
-        max_size=2,
-    ),
-    st.sampled_from([(1.0, 99), (0.3, 2), (0.05, 1)]),
+    OPTIONS,
+    ROUNDS,
 )
 def test_the_kernel_extends_bpe_as_the_reference(
     known: dict[str, int],
@@ -112,12 +114,8 @@ def test_added_tokens_behind_the_model_keep_their_ids(ignores: bool, tmp_path: P
     word_tables("ab", "abc", "ж", "x"),
     st.integers(0, 12),
     st.sampled_from([1, 2, 5, 30]),
-    st.dictionaries(
-        st.sampled_from(["min_pair_count", "min_word_count", "max_token_length"]),
-        st.integers(1, 3),
-        max_size=2,
-    ),
-    st.sampled_from([(1.0, 99), (0.3, 2), (0.05, 1)]),
+    OPTIONS,
+    ROUNDS,
 )
 def test_the_kernel_extends_unigram_as_the_reference(
     known: dict[str, int],
