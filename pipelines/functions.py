@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -19,12 +19,11 @@ from pipelines.counting.word_table import WordTable
 from pipelines.encoding.encode import encode as encode_inputs
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.result import Encoded
-from pipelines.following.commits import line
-from pipelines.following.loop import Row
 from pipelines.reporting import report as reporting
 from pipelines.reporting.options import ReportCall
 from pipelines.reporting.report import Report
 from pipelines.running.call import JobCall
+from pipelines.running.following import commit_line
 from pipelines.running.progress import Progress
 from pipelines.training import extend as extending
 from pipelines.training import prune as pruning
@@ -55,11 +54,10 @@ class _Log:
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
-        self.progress = Progress(quiet=quiet)
 
-    def commit(self, row: Row) -> None:
+    def commit(self, row: Mapping[str, Any]) -> None:
         if not self.quiet:
-            print(line(row), file=sys.stderr, flush=True)
+            print(commit_line(row), file=sys.stderr, flush=True)
 
     def warn(self, message: str) -> None:
         warnings.warn(message, JobWarning, stacklevel=2)
@@ -138,13 +136,13 @@ def count(
     >>> table.read().to_pylist()[0]
     {'word': 'hug', 'count': 4}
     """
-    call = CountCall.of(inputs=inputs, **options)
+    call, progress = CountCall.of(inputs=inputs, **options), Progress(quiet=quiet)
     if call.following.follow:
         table = follow_count(call, beam_args=beam_args, log=_Log(quiet))
         if table is None:
             raise InputError("no file has come")
         return _warned(table)
-    return _warned(counting.count(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+    return _warned(counting.count(call, beam_args=beam_args, progress=progress))
 
 
 @_documented(TrainCall)
@@ -226,7 +224,8 @@ def encode(
     """
     call = EncodeCall.of(inputs=inputs, **options)
     tokenizer = call.choice.load()
-    log, progress = _Log(quiet) if call.following.follow else None, Progress(quiet=quiet)
+    log = _Log(quiet) if call.following.follow else None
+    progress = Progress(quiet=quiet or call.following.follow)
     done = encode_inputs(call, tokenizer, beam_args=beam_args, progress=progress, log=log)
     return _warned(done)
 

@@ -18,7 +18,6 @@ ROOMS = [
         "training",
         "comparing",
         "counting",
-        "following",
         "running",
     ),
     "files",

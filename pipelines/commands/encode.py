@@ -26,7 +26,7 @@ def run_encode(call: EncodeCall, how: How) -> None:
         elif not how.quiet:
             _print_plan(planned)
         return
-    progress = Progress(quiet=how.quiet)
+    progress = Progress(quiet=how.quiet or call.following.follow)
     try:
         log = CommandLog(how) if call.following.follow else None
         done = encode(call, tokenizer, beam_args=how.beam_args, progress=progress, log=log)

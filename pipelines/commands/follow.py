@@ -1,5 +1,5 @@
 """What a command prints while it follows its inputs: a line on standard error for each commit, or
-a JSON object a line with --json. Without --json, it also shows how far a long commit has come."""
+a JSON object a line with --json."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 
 from pipelines.commands.job_command import How
 from pipelines.commands.summary import say
-from pipelines.following.commits import line
-from pipelines.running.progress import Progress
+from pipelines.running.following import commit_line
 
 
 class CommandLog:
@@ -19,14 +18,13 @@ class CommandLog:
 
     def __init__(self, how: How) -> None:
         self.how = how
-        self.progress = Progress(quiet=how.quiet or how.json)
 
     def commit(self, row: Mapping[str, Any]) -> None:
         """Prints a commit."""
         if self.how.json:
             self._print_json(row)
         elif not self.how.quiet:
-            print(line(row), file=sys.stderr, flush=True)
+            print(commit_line(row), file=sys.stderr, flush=True)
 
     def warn(self, message: str) -> None:
         """Prints a warning."""

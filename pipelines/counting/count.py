@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,6 @@ from pipelines.counting.totals import (
     write_totals,
 )
 from pipelines.counting.word_table import (
-    FOLLOWED,
     MANIFEST,
     PART,
     TOTALS,
@@ -166,12 +165,12 @@ def finish_table(
     publication: Publication,
     call: CountCall,
     tables: Sequence[WordTable],
-    followed: Callable[[WordTable], None] | None = None,
+    followed: dict[str, Any] | None = None,
 ) -> WordTable:
     """Publishes the parts in staging as a table, in the place of an old one. The words of merged
     `tables` have been counted again; the rows and bytes that those tables were made from are in
-    their manifests. `followed`: stages the files of `--follow` for the new table. InputError if
-    there is no word, unless words may come yet."""
+    their manifests. `followed`: see `WordTable`. InputError if there is no word, unless words may
+    come yet."""
     totals, options = read_totals(publication), call.counting
     counts = totals.counts.copy()
     for table in tables:
@@ -186,13 +185,11 @@ def finish_table(
     sums = {key: counts[key] for key in TOTALS} | {"distinct_words": rows}
     made: dict[str, Any] = {"min_word_count": call.min_word_count, "smoothing": smoothing}
     manifest = {"parts": parts, "text": options.text.plain(), **made, **sums}
-    publication.stage_json(MANIFEST, manifest)
-    table = WordTable(publication.output, parts, sums, options.text, **made)
     if followed is not None:
-        followed(table)
-    names = [*parts, *(FOLLOWED if followed else ()), MANIFEST]
-    publication.publish(names, files_of(publication.output))
-    return table
+        manifest["followed"] = followed
+    publication.stage_json(MANIFEST, manifest)
+    publication.publish([*parts, MANIFEST], files_of(publication.output))
+    return WordTable(publication.output, parts, sums, options.text, **made, followed=followed)
 
 
 def _smoothing(totals: Totals, options: CountOptions) -> dict[str, Any] | None:

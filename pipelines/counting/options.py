@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipelines.following.options import FollowOptions
-from pipelines.running.call import Call, CsvOptions
+from pipelines.running.call import Call, CsvOptions, FollowOptions
 from wordpiece_core.declaration import INPUT, MAIN, PERFORMANCE, group, named, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Column, Places, Share, Size, Whole

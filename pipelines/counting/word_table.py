@@ -23,14 +23,12 @@ from pipelines.files import outputs
 from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
 from pipelines.files.reader import warnings_of_text
-from pipelines.following.commits import COMMITS
 from wordpiece_core import TextOptions, storage
 from wordpiece_core.errors import InputError, OptionError, OutputError, one_line
 from wordpiece_core.uri import join
 
 MANIFEST = "_manifest.json"
-FILES = ".files.jsonl"  # with --follow, the files that are in the table
-FOLLOWED = (FILES, COMMITS)
+FILES = "files"  # in `WordTable.followed`
 PART = r"part-\d{5,}\.parquet"
 TOTALS = ("rows", "nulls", "bytes", "words", "replaced")
 ROWS_PER_GROUP = 65_536
@@ -59,6 +57,9 @@ class WordTable:
     smoothing: dict[str, Any] | None = None
     """If the text had groups: their `column`, the `exponent`, and the `groups` with their `name`
     (or null), the `words` counted, and the `weight` of each."""
+    followed: dict[str, Any] | None = None
+    """With --follow: the `text_column`, and `files`, the size and modification time of each file
+    that is counted, by path."""
 
     @property
     def is_smoothed(self) -> bool:
@@ -153,7 +154,7 @@ def files_of(output: str) -> list[str]:
     manifest = outputs.read_json(join(output, MANIFEST))
     if not _is_table(manifest):
         return []
-    return [MANIFEST, *FOLLOWED, *_read_manifest(output, manifest).parts]
+    return [MANIFEST, *_read_manifest(output, manifest).parts]
 
 
 def part_name(part: int) -> str:
@@ -211,11 +212,14 @@ def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
         smoothing = manifest.get("smoothing")
         if smoothing is not None:
             float(smoothing["exponent"])
+        followed = manifest.get("followed")
+        if followed is not None and not isinstance(followed[FILES], dict):
+            raise ValueError("followed")
     except (KeyError, TypeError, ValueError, OptionError) as error:
         place = join(directory, MANIFEST)
         fault = f"not as wordpiece count writes it ({one_line(error)}); run it again"
         raise InputError(f"{place}: {fault}") from error
-    return WordTable(directory, parts, totals, text, least, smoothing)
+    return WordTable(directory, parts, totals, text, least, smoothing, followed)
 
 
 def text_of(

@@ -10,26 +10,23 @@ A fault of storage does not make a shard bad: the step is tried again; if that d
 work item fails; and if the runner's retries fail too, the job fails.
 
 Resharding (`pipelines.encoding.resharding`) encodes its inputs in the same way, and then makes
-shards of their rows. Following (`pipelines.encoding.follow`) is a loop around the same step.
+shards of their rows. Following (`pipelines.encoding.follow`) is a loop around the job.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.encoding.directory import state
-from pipelines.encoding.directory.bad_shards import BadShard
-from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.plan import EncodePlan, plan_files
 from pipelines.encoding.resharding.reshard import Resharding
 from pipelines.encoding.result import Encoded
-from pipelines.encoding.run import SAMPLE, EncodeRun
+from pipelines.encoding.run import EncodeRun
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.lease import one_run
-from pipelines.following.loop import FollowLog
 from pipelines.running import interrupts
 from pipelines.running.checks import checked_call
+from pipelines.running.following import FollowLog
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
 
@@ -59,25 +56,7 @@ def encode(
 
         return follow_inputs(run, log)
     with one_run(call.output):
-        return Resharding(run).run() if call.is_resharded else _encode(run)
-
-
-def _encode(run: EncodeRun) -> Encoded:
-    """One shard for each input."""
-    found = plan_files(run.directory(), run.files(), run.call.shards, SAMPLE)
-    directory, contents, bad = found.directory, found.contents, list[BadShard]()
-    if not found.is_done:
-        contents, bad = run.encode(found, run.call.shards)
-        state.commit(directory, contents)
-    elif contents.lacks_sidecars:
-        state.claim(directory, contents, run.tokenizer)
-        state.commit(directory, contents)
-    if contents.has_work or not found.is_done:
-        directory.work.delete()
-    kept = sum(shard.finished for shard in found.shards)
-    others = len(found.contents.finished.keys() - {shard.name for shard in found.shards})
-    manifest, warnings = state.manifest(directory, contents), card_warnings(directory)
-    return Encoded(run.call.output, manifest, kept, others, bad, warnings)
+        return Resharding(run).run() if call.is_resharded else run.encode_files(run.files())
 
 
 def plan(call: EncodeCall, tokenizer: Tokenizer) -> EncodePlan:

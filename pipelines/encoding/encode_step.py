@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -115,12 +115,15 @@ class EncodeShard(beam.DoFn):
 
 
 def run_step(
-    step: EncodeShard, shards: Sequence[PlannedShard], beam_args: Sequence[str]
+    step: EncodeShard,
+    shards: Sequence[PlannedShard],
+    beam_args: Sequence[str],
+    before: Mapping[str, ShardResult] | None = None,
 ) -> tuple[list[ShardResult], list[ShardError]]:
     """Encodes shards with a pipeline. Returns the results, and the errors of those that cannot be
-    encoded."""
+    encoded. `before`: the results of those that this run has encoded already."""
     run_planned(step.directory, 0, shards, size_of, planned, step, beam_args)
-    return recorded(step.directory, {shard.name: shard.file for shard in shards})
+    return recorded(step.directory, {shard.name: shard.file for shard in shards}, before or {})
 
 
 def run_planned(

@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.comparing.options import TokenizerOptions, TokenizerPlace
-from pipelines.following.options import FollowOptions
-from pipelines.running.call import Call, CsvOptions
+from pipelines.running.call import Call, CsvOptions, FollowOptions
 from wordpiece_core.declaration import (
     FOLLOW,
     INPUT,

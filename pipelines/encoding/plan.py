@@ -63,9 +63,7 @@ class EncodePlan:
     @property
     def is_done(self) -> bool:
         """Whether the directory is complete and there is nothing to encode, commit or delete."""
-        found = self.contents
-        unchanged = found.results.keys() == found.finished.keys() and not found.uncommitted
-        return found.is_complete and unchanged and not (found.deleted or self.to_run or self.errors)
+        return self.contents.is_committed and not (self.to_run or self.errors)
 
     def summary(self) -> dict[str, Any]:
         """What `wordpiece encode --dry-run --json` prints."""
@@ -172,6 +170,8 @@ def _in_the_way(
     and modification time."""
     if status is None:
         return f"{name}, which is no shard of this job" if name in found.sizes else None
+    if name not in found.listed and name not in found.errors:
+        return None  # it is of a run that was killed
     is_moved, is_changed = status.source == source_of(file), found.roots.get(name) == file.root
     if status.input == file.name and (is_moved or is_changed):
         return None

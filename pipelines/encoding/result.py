@@ -8,10 +8,10 @@ from typing import Any
 from pipelines.encoding.directory.bad_shards import BadShard
 from pipelines.encoding.directory.encoded_directory import SECOND_FILES
 from pipelines.encoding.directory.status import SUMS
-from pipelines.encoding.drift import MANY_UNKNOWN
 from pipelines.files.reader import warnings_of_text
 from wordpiece_core.declaration import named
 
+MANY_UNKNOWN = 0.01  # the share of [UNK] in the tokens above which there is a warning
 MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which there is a warning
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from pipelines.encoding.directory import state
 from pipelines.encoding.directory.bad_shards import BadShard, ShardsError
+from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.state import Contents
 from pipelines.encoding.directory.status import ShardError, ShardResult
 from pipelines.encoding.options import EncodeCall, ShardOptions
-from pipelines.encoding.plan import EncodePlan, PlannedShard
+from pipelines.encoding.plan import EncodePlan, PlannedShard, plan_files
+from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import RowWeights
 from pipelines.files import inputs
 from pipelines.files.inputs import InputFile
@@ -41,22 +43,39 @@ class EncodeRun:
         job = {"tokenizer": self.tokenizer.digest, "options": self.call.job_options}
         return EncodedDirectory(self.call.output, job)
 
-    def files(self) -> list[InputFile]:
+    def files(self, *, may_be_empty: bool = False) -> list[InputFile]:
         """The input files, which have distinct shards."""
         own, quoting = [self.call.output], not self.call.shards.no_quoting
-        return inputs.disambiguated(inputs.resolve(self.call.inputs, own, quoting=quoting))
+        found = inputs.resolve(self.call.inputs, own, may_be_empty=may_be_empty, quoting=quoting)
+        return inputs.disambiguated(found)
+
+    def encode_files(self, files: Sequence[InputFile]) -> Encoded:
+        """Encodes each input into a shard, and commits."""
+        plan = plan_files(self.directory(), files, self.call.shards, SAMPLE)
+        directory, contents, bad = plan.directory, plan.contents, list[BadShard]()
+        if not plan.is_done:
+            contents, bad = self.encode(plan, self.call.shards)
+            manifest = state.commit(directory, contents)
+        elif contents.lacks_sidecars:
+            directory.begin(self.tokenizer)
+            manifest = state.commit(directory, contents)
+        else:
+            manifest = state.manifest(directory, contents)
+            directory.work.delete()
+        kept = sum(shard.finished for shard in plan.shards)
+        others = len(contents.results.keys() - {shard.name for shard in plan.shards})
+        return Encoded(self.call.output, manifest, kept, others, bad, card_warnings(directory))
 
     def encode(
         self, plan: EncodePlan, options: ShardOptions, weights: RowWeights | None = None
     ) -> tuple[Contents, list[BadShard]]:
-        """Encodes the shards of a plan. Returns what its directory holds then, which is to be
-        committed, and the inputs that could not be encoded. `weights`: how rows are weighted that
-        will be resharded. ShardsError if there are bad inputs that are not skipped."""
-        directory, waiting, on_error = plan.directory, plan.to_run, self.call.on_error
+        """Encodes the shards of a plan. Returns what is to be committed then, and the inputs that
+        could not be encoded. `weights`: how rows are weighted that will be resharded. ShardsError
+        if there are bad inputs that are not skipped."""
+        directory, waiting, found = plan.directory, plan.to_run, plan.contents
         if not waiting:
-            plan.bad_shards([], on_error)
-        roots = {shard.name: shard.file.root for shard in plan.shards if not shard.finished}
-        begun = state.begin(directory, plan.contents, self.tokenizer, roots)
+            plan.bad_shards([], self.call.on_error)
+        directory.begin(self.tokenizer)
         results, errors = list[ShardResult](), list[ShardError]()
         with interrupts.held():  # only here, so that a run with nothing to do does not import Beam
             from pipelines.encoding.encode_step import EncodeShard, run_step, threads
@@ -64,21 +83,20 @@ class EncodeRun:
             if waiting:
                 step = EncodeShard(directory, options, threads(self.beam_args), weights)
                 results, errors = run_step(step, waiting, self.beam_args)
-            bad = plan.bad_shards(errors, on_error)
-        kept = {
-            name: error
-            for name, error in begun.errors.items()
-            if name not in {*roots, *begun.results}
-        }
-        contents = replace(
-            begun,
-            results=begun.results | {result.name: result for result in results},
-            errors=kept | {shard.error.name: shard.error for shard in bad},
-        )
+            bad = plan.bad_shards(errors, self.call.on_error)
+        given = {shard.name: shard for shard in plan.shards}
+        redone = {name for name, shard in given.items() if not shard.finished}
+        # What a killed run has finished of inputs that are not given now is deleted.
+        kept = {n: found.finished[n] for n in found.finished.keys() & (found.listed | given).keys()}
+        kept = {name: result for name, result in kept.items() if name not in redone}
+        shards = kept | {result.name: result for result in results}
+        others = {n: e for n, e in found.errors.items() if n not in redone | shards.keys()}
+        contents = found.after(shards, others | {each.error.name: each.error for each in bad})
+        roots = {name: shard.file.root for name, shard in given.items()}
+        contents = replace(contents, roots={**found.roots, **roots})
         self._check_unknown(contents)
         if weights is None:
-            given = {shard.name: shard for shard in plan.shards}
-            contents = self.with_one_schema(directory, contents, given)
+            contents = self._with_one_schema(directory, contents, given)
         return contents, bad
 
     def _check_unknown(self, contents: Contents) -> None:
@@ -94,7 +112,7 @@ class EncodeRun:
                 f" {named('tokenizer')}, or give {named('allow_unknown')}"
             )
 
-    def with_one_schema(
+    def _with_one_schema(
         self, directory: EncodedDirectory, contents: Contents, given: Mapping[str, PlannedShard]
     ) -> Contents:
         """The contents once all shards have one schema: those of inputs with fewer columns, or of
@@ -119,14 +137,11 @@ class EncodeRun:
             return contents
         from pipelines.encoding.encode_step import EncodeShard, run_step, threads
 
-        roots = {name: given[name].file.root for name in again}
-        found = state.read_contents(directory)
-        started = state.begin(directory, found, self.tokenizer, roots)
         waiting = [given[name] for name in again]
         step = EncodeShard(directory, self.call.shards, threads(self.beam_args), schema=target)
         with self.progress.stage("encode again", "bytes", sum(shard.bytes for shard in waiting)):
-            results, errors = run_step(step, waiting, self.beam_args)
+            results, errors = run_step(step, waiting, self.beam_args, contents.results)
         if errors:
             raise ShardsError([BadShard(given[e.name].file, e) for e in errors], len(given))
         remade = {result.name: result for result in results}
-        return replace(started, results=contents.results | remade, errors=contents.errors)
+        return replace(contents, results=contents.results | remade)

@@ -11,7 +11,7 @@ import ctypes
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
@@ -273,43 +273,6 @@ def read_parquet(path: str) -> pa.Table:
     """The table of a Parquet file that `write_tables` wrote. InputError if it cannot be read."""
     with StoredFile(path) as file, bad_data(path, fix=FIX):
         return pq.read_table(file.arrow())
-
-
-def write_lines(stream: NewFile, table: pa.Table) -> None:
-    """Writes a table as JSON lines: an object for each row, in which nothing is left out."""
-    for batch in table.to_batches(JSON_PIECES):
-        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
-        stream.write("".join(lines).encode())
-
-
-def read_lines(path: str, wanted: pa.Schema) -> pa.Table:
-    """The table that `write_lines` wrote; without rows if there is no such file. InputError if the
-    file has anything else."""
-    try:
-        *lines, end = storage.read_bytes(path).split(b"\n")
-    except MissingError:
-        return wanted.empty_table()
-    if end:
-        raise damaged(path)
-    try:
-        return table_of([json.loads(line) for line in lines], wanted)
-    except (ValueError, RecursionError) as error:
-        raise damaged(path) from error
-
-
-def table_of(rows: Sequence[Any], wanted: pa.Schema) -> pa.Table:
-    """Rows as a table. ValueError unless each is an object with the fields of the schema."""
-    if not all(isinstance(row, dict) and list(row) == wanted.names for row in rows):
-        raise ValueError("other fields")
-    try:
-        table = pa.Table.from_pylist(rows, wanted)
-    except (pa.ArrowException, TypeError) as error:
-        raise ValueError(one_line(error)) from error
-    if table.to_pylist() != list(rows):  # Arrow makes 1 of 1.5
-        raise ValueError("other types")
-    if any(not field.nullable and table[field.name].null_count for field in wanted):
-        raise ValueError("a null")
-    return table
 
 
 def damaged(path: str) -> InputError:

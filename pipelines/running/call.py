@@ -6,9 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from wordpiece_core.declaration import INPUT, MAIN, REQUIRED, Declared, Option, named, option
+from wordpiece_core.declaration import (
+    FOLLOW,
+    INPUT,
+    MAIN,
+    REQUIRED,
+    Declared,
+    Option,
+    named,
+    option,
+)
 from wordpiece_core.errors import OptionError
-from wordpiece_core.option_kinds import Flag, Place, Places
+from wordpiece_core.option_kinds import Duration, Flag, Place, Places
 
 INPUTS = "inputs"
 
@@ -56,6 +65,28 @@ class CsvOptions(Declared):
         "Quotes in .csv and .tsv are text; each line is a row.",
         section=INPUT,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowOptions(Declared):
+    """How a job follows its inputs. Times are in seconds."""
+
+    SECTION = FOLLOW
+
+    follow: bool = option(
+        False, Flag(), "Continue with new files as they appear, until stopped.", section=MAIN
+    )
+    poll: float = option(
+        5.0, Duration(least=0.1), "With {follow}: time between two listings of the inputs."
+    )
+    until_idle: float | None = option(
+        None, Duration(), "With {follow}: stop when no new file has appeared for this time."
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.until_idle is not None and not self.follow:
+            raise OptionError(f"{named('until_idle')}: give {named('follow')} too")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,11 +44,6 @@ from wordpiece_core.option_kinds import is_utf8
 MOST_WORKERS = 1024  # of a local run
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
-FINISH_BUNDLES = "--finish_bundle_before_checkpointing"
-"""An option of Beam's job server for Flink. Without it, what a step gives while Flink takes a
-checkpoint waits for the next element of that step (`DoFnOperator.snapshotState` in Beam's Java).
-A pipeline starts with a single element, so a checkpoint at that moment stopped it for ever."""
-
 _STEP = " [while running '"  # Beam adds this to a message, with the name of the step
 _WORKER_GONE = "Channel closed prematurely"  # Beam's message when a worker process has died
 
@@ -239,20 +234,6 @@ def _finish(
                 lease.give_up()
         submitted.cancel()
         raise
-
-
-def start_stream(build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]) -> Submitted:
-    """Builds a pipeline without end and starts it, on a runner that is not local."""
-    options = pipeline_options([*beam_args, FINISH_BUNDLES])
-    options.view_as(StandardOptions).streaming = True
-    _quiet_workers()
-    flink_job = FlinkJob.named(options)
-    try:
-        with _new_pipeline(options) as pipeline:
-            build(pipeline)
-            return Submitted(pipeline.run(), flink_job)
-    except Exception as error:
-        raise _raised(error) from error
 
 
 def _raised(error: Exception) -> BaseException:

@@ -23,9 +23,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import cases, fetch, following, namespaces
+from . import cases, fetch, namespaces
 from .cases import Bench, Case, Run
-from .following import FollowingRun
 from .servers import Servers
 
 ERROR = "test-cluster: "
@@ -63,7 +62,7 @@ def main() -> int:
 
 def _all_cases() -> list[Case]:
     """The cases, those of a cluster together."""
-    found = [*cases.all_cases(), *following.all_cases()]
+    found = cases.all_cases()
     clusters = list(dict.fromkeys(case.cluster for case in found))
     return sorted(found, key=lambda case: clusters.index(case.cluster))
 
@@ -82,8 +81,7 @@ def _run(chosen: Sequence[Case]) -> int:
         _print_row("command", "cluster and workers", "files", "fault", "seconds", "bytes equal")
         for case in chosen:
             servers.have_up(case.cluster, pool=case.workers == cases.EXTERNAL)
-            kind = FollowingRun if case.job in following.JOBS else Run
-            seconds, fault = cases.timed(kind(case, bench))
+            seconds, fault = cases.timed(Run(case, bench))
             _print_row(*case.columns, f"{seconds:.1f}", "no" if fault else "yes")
             if fault:
                 failed += 1

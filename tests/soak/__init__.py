@@ -2,7 +2,6 @@
 
     python -m tests.soak.stops     every state that stopping a job can leave
     python -m tests.soak.faults    every call to the file system fails
-    python -m tests.soak.follow    processes are killed at random times while files arrive
 
 `make soak` runs the first two, the random checks of `tests/parity`, and the tests marked `soak`.
 """

@@ -85,18 +85,15 @@ def _reshard(inputs: Path, state: Path) -> Call:
     return [*_encode(inputs, state), *options]
 
 
-def _follow(inputs: Path) -> list[str]:
-    config = inputs / "follow.yaml"
-    config.write_text("max_files: 1\n")
-    return ["--follow", "--poll", "0.1s", "--until-idle", "0s", "--config", str(config)]
+_FOLLOW = ("--follow", "--poll", "0.1s", "--until-idle", "0s")
 
 
 def _follow_count(inputs: Path, state: Path) -> Call:
-    return [*_count(inputs, state), *_follow(inputs)]
+    return [*_count(inputs, state), *_FOLLOW]
 
 
 def _follow_encode(inputs: Path, state: Path) -> Call:
-    return [*_encode(inputs, state), *_follow(inputs), "--delete-removed"]
+    return [*_encode(inputs, state), *_FOLLOW, "--delete-removed"]
 
 
 def _one_more(inputs: Path, state: Path) -> None:

@@ -29,10 +29,10 @@ _DIGEST = re.compile(re.escape(LAST_LINE).replace(r"\{\}", "([0-9a-f]{64})"))
 @dataclass(frozen=True)
 class Split:
     """A split of a dataset. `paths`: names of its shards, or patterns of `datasets` for them.
-    `rows`: their number; None if readers may find more. `bytes`: the size of the shards."""
+    `rows`: their number. `bytes`: the size of the shards."""
 
     paths: Sequence[str]
-    rows: int | None
+    rows: int
     bytes: int
 
 
@@ -56,8 +56,7 @@ def dataset_card(manifest: Mapping[str, Any], schema: pa.Schema | None) -> bytes
 
 
 def _splits(manifest: Mapping[str, Any]) -> dict[str, Split]:
-    """The splits, by name. `datasets` knows Parquet only, and refuses a split without rows. A
-    directory that follows its inputs may have more shards than its manifest."""
+    """The splits, by name. `datasets` knows Parquet only, and refuses a split without rows."""
     layout, shards = manifest["options"].get("layout"), manifest["shards"]
     if layout is None:
         hidden = [
@@ -66,8 +65,7 @@ def _splits(manifest: Mapping[str, Any]) -> dict[str, Split]:
             if any(part.startswith((".", "__")) for part in shard["name"].split("/"))
         ]
         paths = ["**/*.parquet", *map(glob.escape, hidden)]
-        rows = None if "commit" in manifest else manifest["rows"]
-        return {"train": Split(paths, rows, manifest["output_bytes"])}
+        return {"train": Split(paths, manifest["rows"], manifest["output_bytes"])}
     has_rows = any(shard["rows"] for shard in shards)
     splits: dict[str, Split] = {}
     for name in (layout["splits"] or {"train": 1}) if layout["format"] == "parquet" else ():
@@ -84,7 +82,7 @@ def _info(schema: pa.Schema | None, splits: Mapping[str, Split]) -> dict[str, An
     features = None if schema is None else features_of(schema)
     if features is not None:
         info["features"] = features
-    if splits and all(split.rows is not None for split in splits.values()):
+    if splits:
         info["splits"] = [  # `datasets` takes none without `num_bytes`, and does not check them
             {"name": name, "num_bytes": split.bytes, "num_examples": split.rows}
             for name, split in splits.items()

@@ -1,33 +1,26 @@
 """The directory that `encode` writes, and which of its shards are finished or have errors.
 
     NAME.parquet        the shards
-    .manifest.json      the state: the job, totals, shards, errors. Where it is, the directory is
-                        complete
+    .manifest.json      the job, totals, shards, skipped inputs: written last, by every commit
     .run.json           where the inputs are, with absolute paths. Readers do not need it
     .tokenizer.json     the tokenizer, with which `wordpiece inspect` shows rows as text
     README.md           the dataset card (`card`)
-    .commits.jsonl      with --follow: an object for each commit (`pipelines.following.commits`)
+    .commits.jsonl      with --follow: an object for each commit (`pipelines.encoding.follow`)
     _shards/            the work directory (`pipelines.files.owned`), while a run is at work:
-                        manifest.json   the state while the directory is not complete
-                        RUN-ID.jsonl    journals: the shards finished since, and errors
+                        job.json        the job, and its tokenizer for workers
+                        RUN-ID.jsonl    journals: the shards finished since the commit, and errors
                         plan-RUN-NUMBER.jsonl   the shards to encode
-                        spec.json       the tokenizer, for workers
                         and what `pipelines.encoding.resharding` keeps there
 
 `datasets` ignores names that begin with a dot.
 
-Every shard is in the state or in a journal, and any other file is not of this job. A shard is
+Every shard is in the manifest or in a journal, and any other file is not of this job. A shard is
 finished if its status is that of its input as it is now, and its size is the recorded one.
 `docs/states.md` says how runs begin and commit.
-
-A worker of an earlier run that is still running finds another run in the marker of `_shards` and
-stops. If it looked just before that, its temporary files are deleted when it renames them. On
-stores without renaming, a shard of it may still appear; its journal has the status.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,8 +38,7 @@ RUN = ".run.json"
 CARD = "README.md"
 TOKENIZER = ".tokenizer.json"
 SHARDS = "_shards"
-STATE = "manifest.json"
-SPEC = "spec.json"  # the tokenizer, for workers: Beam would pickle it many times
+JOB = "job.json"
 JOURNAL = r"[0-9a-f]{16}-[0-9a-f]{16}\.jsonl"  # the run, and a random part
 PLAN = r"plan-[0-9a-f]{16}-[0-9]{6,}\.jsonl"
 ENCODED = "encoded"
@@ -82,7 +74,7 @@ class EncodedDirectory:
     @property
     def work(self) -> OwnedDirectory:
         """The work directory."""
-        names = rf"{STATE}|{SPEC}|{JOURNAL}|{PLAN}|{OF_RESHARDING}"
+        names = rf"{JOB}|{JOURNAL}|{PLAN}|{OF_RESHARDING}"
         return OwnedDirectory(self.place(SHARDS), "shards", names, self.run)
 
     def place(self, *names: str) -> str:
@@ -93,9 +85,11 @@ class EncodedDirectory:
         """The path of the plan of that number of this run."""
         return self.work.place(f"plan-{self.run}-{number:06}.jsonl")
 
-    def write_tokenizer(self, tokenizer: Tokenizer) -> None:
-        """Writes the tokenizer of the job, for workers."""
-        outputs.write_bytes(self.work.place(SPEC), tokenizer_bytes(tokenizer))
+    def begin(self, tokenizer: Tokenizer) -> None:
+        """Takes the directory for this run, and writes the job and its tokenizer."""
+        self.work.claim()
+        job = self.job | {"format": FORMAT, "spec": plain_tokenizer(tokenizer)}
+        outputs.write_json(self.work.place(JOB), job)
         with _tokenizers_lock:
             _tokenizers[tokenizer.digest] = tokenizer
 
@@ -104,10 +98,10 @@ class EncodedDirectory:
         digest = self.job["tokenizer"]
         with _tokenizers_lock:
             if digest not in _tokenizers:
-                plain = outputs.read_json(self.work.place(SPEC))
-                if plain is None:
+                job = outputs.read_json(self.work.place(JOB))
+                if job is None:
                     self.work.lease.check()
-                _tokenizers[digest] = _of_spec(plain)
+                _tokenizers[digest] = _of_spec(job["spec"])
             return _tokenizers[digest]
 
     def check_same(self, found: dict[str, Any]) -> None:
@@ -142,9 +136,9 @@ def kept_tokenizer(path: str) -> Tokenizer | None:
         raise outputs.damaged(place) from error
 
 
-def tokenizer_bytes(tokenizer: Tokenizer) -> bytes:
-    """The bytes of `.tokenizer.json`."""
-    return json.dumps(tokenizer.spec.plain() | {"unk_scope": tokenizer.unk_scope}).encode()
+def plain_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
+    """What `.tokenizer.json` holds."""
+    return tokenizer.spec.plain() | {"unk_scope": tokenizer.unk_scope}
 
 
 def _of_spec(plain: dict[str, Any]) -> Tokenizer:

@@ -8,16 +8,10 @@ there is no shard without a status.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.encoding.directory.encoded_directory import (
-    JOURNAL,
-    MANIFEST,
-    STATE,
-    EncodedDirectory,
-)
+from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.status import (
     ShardError,
     ShardResult,
@@ -26,14 +20,12 @@ from pipelines.encoding.directory.status import (
     is_of,
     of_object,
     plain,
-    read_object,
 )
 from pipelines.files import outputs
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import NewFile
 from pipelines.files.owned import new_id
 from wordpiece_core import storage
-from wordpiece_core.errors import OutputError
 from wordpiece_core.storage import in_parallel
 from wordpiece_core.uri import parent
 
@@ -58,16 +50,6 @@ class Journal:
         self.recorded = together
 
 
-def list_journals(directory: EncodedDirectory) -> list[str]:
-    """The names of all journals."""
-    return journals_of(outputs.list_directory(directory.work.path))
-
-
-def journals_of(names: Iterable[str]) -> list[str]:
-    """Those of the names that are of journals."""
-    return [name for name in names if re.fullmatch(JOURNAL, name)]
-
-
 def read_journals(directory: EncodedDirectory, names: Sequence[str]) -> list[ShardStatus]:
     """The statuses in journals of these names."""
 
@@ -84,19 +66,23 @@ def read_journals(directory: EncodedDirectory, names: Sequence[str]) -> list[Sha
 
 
 def recorded(
-    directory: EncodedDirectory, files: Mapping[str, InputFile]
+    directory: EncodedDirectory,
+    files: Mapping[str, InputFile],
+    before: Mapping[str, ShardResult],
 ) -> tuple[list[ShardResult], list[ShardError]]:
     """The results and errors that this run has recorded of shards. `files`: their inputs, by the
-    names of the shards. What was recorded of other versions of these inputs does not count."""
-    journals = [name for name in list_journals(directory) if name.startswith(directory.run)]
+    names of the shards. `before`: results that do not count, as the shards are encoded again."""
+    names = outputs.list_directory(directory.work.path)
+    journals = [name for name in names if name.startswith(f"{directory.run}-")]
     statuses = [
         status
         for status in read_journals(directory, journals)
         if status.name in files and is_of(status, files[status.name])
     ]
-    results = {status.name: status for status in statuses if isinstance(status, ShardResult)}
-    errors = {status.name: status for status in statuses if isinstance(status, ShardError)}
-    return list(results.values()), [errors[name] for name in errors.keys() - results.keys()]
+    new = [status for status in statuses if status != before.get(status.name)]
+    results = {status.name: status for status in new if isinstance(status, ShardResult)}
+    errors = {status.name: status for status in new if isinstance(status, ShardError)}
+    return [*results.values()], [errors[name] for name in errors.keys() - results.keys()]
 
 
 @dataclass
@@ -113,39 +99,10 @@ def finish_shards(
     errors: Sequence[ShardError],
     journal: Journal,
 ) -> None:
-    """Records shards and errors in a journal, and then renames the shards. It can be called again
-    if it fails, as long as the shards are held in memory. OutputError if another run has begun, or
-    if a file of a shard's name is not of this job. Shards that have been committed already are
-    discarded: a stream that repeats its work after a fault is too late with them."""
+    """Records shards and errors in a journal, and then renames the shards. OutputError if another
+    run has begun."""
     in_parallel(lambda shard: shard.file.stage(), shards)
-    directory.work.lease.check()  # once the files are staged: see `encoded_directory`
-    late = _committed(directory, [shard.result.name for shard in shards])
-    for shard in shards:
-        if shard.result.name in late:
-            shard.file.discard()
-    shards = [shard for shard in shards if shard.result.name not in late]
+    directory.work.lease.check()  # once the files are staged, so that the renames follow soon
     journal.record(directory, [*errors, *(shard.result for shard in shards)])
     in_parallel(lambda shard: shard.file.put(), shards)
     in_parallel(storage.sync, {parent(shard.file.path) for shard in shards})
-
-
-def _committed(directory: EncodedDirectory, names: Sequence[str]) -> set[str]:
-    """Those of the shards that have been committed, and are in no journal. OutputError if there is
-    a file of one of the names that has no status."""
-    taken = shard_sizes(directory, names).keys()
-    if not taken:
-        return set()
-    known = {status.name for status in read_journals(directory, list_journals(directory))}
-    path = directory.place(MANIFEST)
-    state = read_object(path) or read_object(directory.work.place(STATE)) or {}
-    committed = {result.name for result in checked(state.get("shards", []), path, ShardResult)}
-    for name in sorted(taken - known - committed):
-        place = directory.place(name)
-        raise OutputError(f"{place}: was not there when the job began; move or delete it")
-    return committed.intersection(taken) - known
-
-
-def shard_sizes(directory: EncodedDirectory, names: Sequence[str]) -> dict[str, int]:
-    """The sizes in bytes of those of the shards that exist."""
-    found = in_parallel(lambda name: storage.info(directory.place(name)), names)
-    return {name: entry.size for name, entry in zip(names, found, strict=True) if entry}

@@ -17,7 +17,7 @@ SUMS = (
 OF_SHARDS = {"rows", "dropped_tokens", "output_bytes"}
 """The sums of a resharded dataset that are those of its shards. All others are those of its inputs:
 which shard has which share of them is not known."""
-FILE, COLUMN, CHANGED, REFUSED = "file", "column", "changed", "again"
+FILE, COLUMN, CHANGED = "file", "column", "changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,7 @@ class WeightedResult(ShardResult):
 class ShardError:
     """A shard that could not be encoded. `input`, `source`: see `ShardResult`. `message`: what is
     wrong, with the relative name. `cause`: `FILE` if the file is bad, `COLUMN` if the options do
-    not fit it, `CHANGED` if it has changed since the job began, `REFUSED` if the dataset keeps a
-    shard of this name that was made from another file."""
+    not fit it, `CHANGED` if it has changed since the job began."""
 
     name: str
     input: str

@@ -123,7 +123,7 @@ class Resharding:
         self._check_same_inputs(found)
         if _is_done(found):
             if found.lacks_sidecars:
-                state.claim(dataset, found, self.tokenizer)
+                dataset.begin(self.tokenizer)
                 state.commit(dataset, found)
             dataset.work.delete()
             manifest = state.manifest(dataset, found)
@@ -193,7 +193,7 @@ class Resharding:
         the manifest, how many shards existed, and the inputs that could not be encoded."""
         with interrupts.held():  # only here, so that a run with nothing to do does not import Beam
             import pipelines.encoding.resharding.pipeline  # noqa: F401
-        begun = state.begin(self.dataset, found, self.tokenizer, {})
+        self.dataset.begin(self.tokenizer)
         sources, bad = self._encode()
         target = self._target(sources)
         if self.call.layout.shuffle is not None and sources:
@@ -202,7 +202,7 @@ class Resharding:
         tasks = self._assign(target, sources, empty)
         kept = self._make(target, tasks, empty, sum(source.input_rows for source in sources))
         errors = {shard.error.name: shard.error for shard in bad}  # not those of earlier runs
-        contents = replace(begun, sources=[*sources], errors=errors, commit=None)
+        contents = replace(found, sources=[*sources], errors=errors)
         return self._publish(target, tasks, contents), kept, bad
 
     def _encode(self) -> tuple[list[WeightedResult], list[BadShard]]:
@@ -373,7 +373,7 @@ class Resharding:
 
 def _is_done(found: Contents) -> bool:
     """Whether the dataset of these inputs is complete and unchanged."""
-    return found.is_complete and found.results.keys() == found.finished.keys()
+    return found.is_committed
 
 
 def _empty_splits(manifest: dict[str, Any]) -> list[str]:

@@ -69,7 +69,6 @@ WITH = {
     "bos_token": {"prepend_bos": True},
     "split_sentences": {"format": "megatron"},
     "until_idle": {"follow": True},
-    "marker": {"follow": True},
     "delete_removed": {"follow": True},
     "word_counts": {"inputs": None, "on": None},
 }

@@ -81,11 +81,7 @@ def test_a_hub_that_does_not_answer_is_a_fault_of_storage(tmp_path: Path) -> Non
     assert outcome.fault.startswith(f"{place}: cannot be reached")
 
 
-def test_the_hub_is_neither_written_nor_followed(tmp_path: Path) -> None:
+def test_the_hub_is_not_written(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "a.txt", TEXTS)
     outcome = wordpiece("count", shard, "--output", "hf://datasets/owner/name")
     assert outcome.fault.startswith("--output: hf://datasets/owner/name cannot be written to")
-    outcome = wordpiece(
-        "count", "hf://datasets/owner/name", "--follow", "--output", tmp_path / "out"
-    )
-    assert outcome.fault.startswith("--follow: hf://datasets/owner/name cannot be followed")

@@ -292,25 +292,3 @@ def test_a_table_that_is_damaged_is_told_from_one_that_is_missing(tmp_path: Path
     fix = "; restore it, or delete the directory"
     with pytest.raises(InputError, match=rf"a.parquet: cannot be read \(.*\){fix}$"):
         outputs.read_parquet(path)
-
-
-def test_lines_that_are_damaged_are_told_from_those_that_are_missing(tmp_path: Path) -> None:
-    path = str(tmp_path / "a.jsonl")
-    wanted = pa.schema([pa.field("a", pa.int64(), nullable=False), ("b", pa.string())])
-    assert outputs.read_lines(path, wanted) == wanted.empty_table()
-    names = ["", None, '\u2028 \x85\n"', "\U0001f600"]
-    for rows in (0, 4):
-        table = pa.table({"a": [2**62 + 1] * rows, "b": names[:rows]}, wanted)
-        with outputs.atomic_writer(path) as stream:
-            outputs.write_lines(stream, table)
-        assert outputs.read_lines(path, wanted) == table
-    lines = Path(path).read_bytes().splitlines(keepends=True)
-    for bad in (
-        *(b"".join(lines)[:-1], lines[0] + lines[1][:-5], b"null\n", b"[1]\n", b"no JSON\n"),
-        *(b'{"a": 1}\n', b'{"a": 1, "c": ""}\n', b'{"a": "x", "b": ""}\n', b"\xff\n"),
-        *(b'{"a": null, "b": ""}\n', b'{"a": 1.5, "b": ""}\n', b'{"a": 1, "b": 2}\n'),
-        b"[" * 100_000 + b"\n",
-    ):
-        Path(path).write_bytes(bad)
-        with pytest.raises(InputError, match=r"a.jsonl: not as this program writes it; restore"):
-            outputs.read_lines(path, wanted)
