@@ -1,39 +1,50 @@
-"""The command `wordpiece` as a process: what begins it and what ends it.
-
-The commands themselves are in `pipelines.commands.program`, which is imported when signals are
-taken care of: a process can be interrupted at any moment, also while it imports its modules.
-"""
+"""The command `wordpiece` as a process: how it begins and ends. The commands themselves are in
+`pipelines.commands.program`."""
 
 from __future__ import annotations
 
+import atexit
+import os
+import signal
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
 
-TYPE_CHECKING = False  # as that of `typing`, which takes a while to import
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the command. Exit status: 0 done, 1 the job failed, 2 the call or config is wrong, 130
     interrupted. `argv`: the arguments, if this is not the command's own process."""
-    from pipelines.running import interrupts
-
     is_own_process = argv is None
     if is_own_process:
-        interrupts.begin()
+        for number in (signal.SIGTERM, signal.SIGHUP):  # as SIGINT is
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.default_int_handler)
     try:
-        with interrupts.held():
-            from pipelines.commands.program import prepare, run
+        from pipelines.commands.program import prepare, run
 
-            if is_own_process:
-                prepare()
+        if is_own_process:
+            prepare()
         status = run(sys.argv[1:] if argv is None else argv)
-        interrupts.end(status)
     except KeyboardInterrupt:
-        status = interrupts.STATUS
-        interrupts.end(status)
         print("wordpiece: interrupted; run the same command again to go on", file=sys.stderr)
+        status = INTERRUPTED
+    if is_own_process:
+        _end(status)
     sys.exit(status)
+
+
+def _end(status: int) -> NoReturn:
+    """Ends the process, and the servers that Beam has started. It does not wait for threads, which
+    after an interrupt or an error may be at work for long."""
+    with suppress(KeyboardInterrupt):
+        atexit._run_exitfuncs()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":

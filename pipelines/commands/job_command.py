@@ -14,7 +14,6 @@ from click.core import ParameterSource
 
 from pipelines.commands.options import SectionOption, Value, parameters, parted
 from pipelines.commands.standard_input import with_standard_input
-from pipelines.running import interrupts
 from pipelines.running.call import JobCall
 from wordpiece_core.declaration import INPUT, MAIN, OTHER, SECTIONS
 from wordpiece_core.option_kinds import Place
@@ -117,8 +116,7 @@ def job_command(name: str, call: type[C], module: str, *more: click.Option) -> C
         how = {name: value for name, value in given.items() if hasattr(How, name)}
         plain = parted(call, nearest(call, given))
         with with_standard_input(plain, stdin_format, beam_args) as ready:
-            with interrupts.held():
-                run = getattr(import_module(module), f"run_{name}")
+            run = getattr(import_module(module), f"run_{name}")
             run(ready, How(beam_args, **how))
 
     params = [*parameters(call), *more, *_job_options()]

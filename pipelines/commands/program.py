@@ -17,7 +17,6 @@ from typing import Any
 
 import click
 
-from pipelines.commands import streams
 from pipelines.commands.job_command import Command, debug, dry_run, job_command
 from pipelines.commands.options import Value, parameters, parted
 from pipelines.commands.summary import say
@@ -25,7 +24,6 @@ from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.reporting.options import ReportCall
-from pipelines.running import interrupts
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import names_of_command
 from wordpiece_core.errors import SkippedFilesWarning, WordpieceError, one_line
@@ -96,9 +94,8 @@ def inspect(
     TOKENIZER: a tokenizer directory, or a file of one; or a dataset that encode wrote, to show its
     first rows as text. TEXT: - or none for the lines of standard input.
     """
-    with interrupts.held():
-        from pipelines.commands.inspect import run_inspect
-        from pipelines.commands.inspect_dataset import inspected_dataset
+    from pipelines.commands.inspect import run_inspect
+    from pipelines.commands.inspect_dataset import inspected_dataset
 
     if inspected_dataset(given, [*texts, *more_texts], rows, of_dataset, as_json=as_json):
         return
@@ -121,7 +118,8 @@ for job in (
 
 def prepare() -> None:
     """Makes this process the command's own."""
-    streams.prepare()
+    if sys.stdout is not None:  # whose encoding may lack characters of tokens
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     # Beam loads NumPy, but nothing is computed with it here. Its threads need memory, and if it
     # cannot start them it prints six lines and interrupts the process.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -149,19 +147,18 @@ def run(args: Sequence[str]) -> int:
                 standalone_mode=False,
                 obj=list(beam_args),
             )
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return 0
-    except streams.ReaderGoneError:
-        return 0
+    except BrokenPipeError:  # a reader that has seen enough, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1  # as click does when it happens in a command
     except (KeyboardInterrupt, click.exceptions.Abort):
         raise KeyboardInterrupt from None
     except Exception as error:
         if debug:
             traceback.print_exception(error)
         return _explain(error)
-    finally:
-        if isinstance(sys.stdout, streams.StandardOutput):
-            sys.stdout.end()
 
 
 def _debug_by_environment(args: Sequence[str]) -> bool:
@@ -176,7 +173,6 @@ def _silence_libraries() -> None:
     warnings.filterwarnings("once", category=SkippedFilesWarning)
     warnings.showwarning = lambda message, *_args, **_: say(str(message))
     threading.excepthook = lambda _: None
-    interrupts.is_quiet = True
     root = logging.getLogger()
     root.handlers = [logging.NullHandler()]
     root.setLevel(logging.CRITICAL)

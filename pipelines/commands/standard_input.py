@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from pipelines.commands.streams import ClosedInput
-from pipelines.running import interrupts
 from pipelines.running.call import JobCall
 from wordpiece_core.errors import OptionError, StorageError
 
@@ -59,11 +57,10 @@ def _check(call: JobCall, ending: str, beam_args: list[str]) -> None:
     following = getattr(call, "following", None)
     if following is not None and following.follow:
         raise OptionError("-: standard input cannot be followed; give a directory with --follow")
-    if isinstance(sys.stdin, ClosedInput):
+    if sys.stdin is None:
         raise OptionError("-: standard input is closed; give files")
     if beam_args:
-        with interrupts.held():
-            from pipelines.running.runner import is_local, pipeline_options
+        from pipelines.running.runner import is_local, pipeline_options
 
         if not is_local(pipeline_options(beam_args)):
             raise OptionError("-: workers elsewhere cannot read standard input; give files")

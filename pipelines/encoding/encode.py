@@ -24,7 +24,6 @@ from pipelines.encoding.result import Encoded
 from pipelines.encoding.run import EncodeRun
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.lease import one_run
-from pipelines.running import interrupts
 from pipelines.running.checks import checked_call
 from pipelines.running.following import FollowLog
 from pipelines.running.progress import Progress
@@ -51,8 +50,7 @@ def encode(
     run = EncodeRun(call, tokenizer, beam_args, progress)
     if call.following.follow:
         assert log is not None
-        with interrupts.held():
-            from pipelines.encoding.follow import follow_inputs
+        from pipelines.encoding.follow import follow_inputs
 
         return follow_inputs(run, log)
     with one_run(call.output):

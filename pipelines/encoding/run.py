@@ -18,7 +18,6 @@ from pipelines.encoding.row_weights import RowWeights
 from pipelines.files import inputs
 from pipelines.files.inputs import InputFile
 from pipelines.files.schemas import joined_schema
-from pipelines.running import interrupts
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import named
@@ -77,8 +76,9 @@ class EncodeRun:
             plan.bad_shards([], self.call.on_error)
         directory.begin(self.tokenizer)
         results, errors = list[ShardResult](), list[ShardError]()
-        with interrupts.held():  # only here, so that a run with nothing to do does not import Beam
-            from pipelines.encoding.encode_step import EncodeShard, run_step, threads
+        # only here, so that a run with nothing to do does not import Beam
+        from pipelines.encoding.encode_step import EncodeShard, run_step, threads
+
         with self.progress.stage("encode", "bytes", sum(shard.bytes for shard in waiting)):
             if waiting:
                 step = EncodeShard(directory, options, threads(self.beam_args), weights)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from pipelines.running import interrupts
 from pipelines.running.beam_args import beam_args_name
 from pipelines.running.call import Call, JobCall
 from wordpiece_core.declaration import named
@@ -28,7 +27,6 @@ def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
         check_writable(named("output"), call.output)
     if not beam_args:
         return call
-    with interrupts.held():
-        from pipelines.running.runner import check_beam_args
+    from pipelines.running.runner import check_beam_args
 
     return call if check_beam_args(beam_args) else call.absolute()

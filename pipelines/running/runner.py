@@ -12,10 +12,8 @@ import argparse
 import logging
 import os
 import shutil
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 import apache_beam as beam
@@ -37,7 +35,6 @@ from pipelines.running.beam_args import beam_args_name, names_of
 from pipelines.running.figures import PipelineFigures
 from pipelines.running.flink import FlinkJob
 from pipelines.running.job_server import reach_job_server
-from pipelines.running.signals import first_signal
 from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line
 from wordpiece_core.option_kinds import is_utf8
 
@@ -142,16 +139,34 @@ def run_pipeline(
         reach_job_server(options)
         flink_job = FlinkJob.named(options)
     try:
-        with _new_pipeline(options, runner) as pipeline:
+        # Processes that Beam starts, such as a job server, are for all of this.
+        with (
+            _new_pipeline(options, runner) as pipeline,
+            SubprocessServer.cache_subprocesses(),
+            figures.watching(),
+        ):
             build(pipeline)
-            # A local runner returns when all is done; others when the job is theirs.
-            holding = nullcontext() if is_local(options) else _interrupts_held()
-            # Processes that Beam starts, such as a job server, are for all of this.
-            with SubprocessServer.cache_subprocesses(), holding as release, figures.watching():
+            try:
                 figures.result = pipeline.run()
-                _finish(Submitted(figures.result, flink_job), lease, release)
+                figures.result.wait_until_finish()
+            except BaseException as error:
+                if lease is not None and not isinstance(error, Exception):
+                    with suppress(WordpieceError):
+                        lease.give_up()  # which ends workers that nothing else can tell
+                _cancel(figures.result, flink_job)
+                raise
     except Exception as error:
         raise _raised(error) from error
+
+
+def _cancel(result: PipelineResult | None, flink_job: FlinkJob | None) -> None:
+    """Cancels a pipeline, as far as that can be done, so that it does not run on elsewhere."""
+    if result is not None:
+        with suppress(Exception):  # what has ended cannot be cancelled
+            result.cancel()
+    if flink_job is not None:
+        with suppress(Exception):
+            flink_job.cancel()
 
 
 def _quiet_workers() -> bool:
@@ -177,63 +192,6 @@ def _new_pipeline(
         yield pipeline
     finally:
         shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[Callable[[], None]]:
-    """Holds Ctrl-C and SIGTERM back while a pipeline is submitted, as only one that is submitted
-    can be cancelled. Gives a function that ends this, and lets happen what was held back. A second
-    one is not held back."""
-    held: list[int] = []
-    with first_signal(held.append) as end:
-
-        def release() -> None:
-            end()
-            for number in held:
-                signal.raise_signal(number)
-
-        yield release
-
-
-@dataclass(frozen=True)
-class Submitted:
-    """A pipeline that a runner has. `flink_job`: what it is on Flink, if that is known."""
-
-    result: PipelineResult
-    flink_job: FlinkJob | None
-
-    @property
-    def state(self) -> str:
-        """One of those of `PipelineState`."""
-        return str(self.result.state)
-
-    def cancel(self) -> None:
-        """Cancels it, as far as that can be done."""
-        with suppress(Exception):  # what has ended cannot be cancelled
-            self.result.cancel()
-        if self.flink_job is not None:
-            with suppress(Exception):
-                self.flink_job.cancel()
-
-
-def _finish(
-    submitted: Submitted,
-    lease: Lease | None,
-    release: Callable[[], None] | None,
-) -> None:
-    """Waits until a pipeline that runs has ended. If that is interrupted, or fails, the pipeline is
-    cancelled, so that it does not run on elsewhere. (Not every runner can be told. So the lease is
-    given up too, which ends the workers.)"""
-    try:
-        if release is not None:
-            release()
-        submitted.result.wait_until_finish()
-    except BaseException as error:
-        if lease is not None and not isinstance(error, Exception):
-            with suppress(WordpieceError):
-                lease.give_up()
-        submitted.cancel()
-        raise
 
 
 def _raised(error: Exception) -> BaseException:

@@ -48,7 +48,6 @@ from pipelines.encoding.run import SAMPLE, EncodeRun
 from pipelines.files import inputs, outputs
 from pipelines.files.publishing import Publication
 from pipelines.files.schemas import joined_schema
-from pipelines.running import interrupts
 from wordpiece_core import Tokenizer, __version__, storage
 from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError, OutputError
@@ -191,8 +190,9 @@ class Resharding:
     def _reshard(self, found: Contents) -> tuple[dict[str, Any], int, list[BadShard]]:
         """Does all steps, as far as earlier runs have not. `found`: what the output holds. Returns
         the manifest, how many shards existed, and the inputs that could not be encoded."""
-        with interrupts.held():  # only here, so that a run with nothing to do does not import Beam
-            import pipelines.encoding.resharding.pipeline  # noqa: F401
+        # only here, so that a run with nothing to do does not import Beam
+        import pipelines.encoding.resharding.pipeline  # noqa: F401
+
         self.dataset.begin(self.tokenizer)
         sources, bad = self._encode()
         target = self._target(sources)

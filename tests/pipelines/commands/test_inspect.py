@@ -222,7 +222,7 @@ def test_a_reader_may_leave_early(vocab: Path) -> None:
     except BrokenPipeError:
         pass
     assert running.stderr
-    assert (running.stderr.read(), running.wait()) == (b"", 0)
+    assert (running.stderr.read(), running.wait()) == (b"", 1)
 
 
 def test_bytes_that_are_no_text_and_narrow_encodings_are_shown(vocab: Path) -> None:
