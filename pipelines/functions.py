@@ -33,7 +33,7 @@ from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from pipelines.training.prune import Pruned
 from pipelines.training.train import Trained
 from wordpiece_core import Tokenizer
-from wordpiece_core.declaration import Option, with_names
+from wordpiece_core.declaration import Option
 from wordpiece_core.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -102,7 +102,7 @@ def _lines(call: type[JobCall]) -> Iterator[str]:
     for option in call.arguments_first():
         needed = " Required." if option.is_required else ""
         shown = f" Default: {option.shown_default}." if option.shown_default else ""
-        yield f"    {option.name}: {with_names(option.help + needed + shown)}"
+        yield f"    {option.name}: {option.help + needed + shown}"
     for name, (_, _, text) in RUN.items():
         yield f"    {name}: {text}"
     yield "\nRaises:"

@@ -23,8 +23,8 @@ wordpiece_core.errors.OptionError: size: 10 is not a whole number from 1 to 9
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -38,54 +38,33 @@ MAIN, INPUT, TOKENIZER, IDS, OUTPUT, FOLLOW, PERFORMANCE, OTHER = SECTIONS = (
 )
 """The headings of a command's help, in their order. The first has what most people need."""
 _OPTION, _GROUP = "option", "group"
+ELSEWHERE = {"beam_args": "arguments after --"}
+"""What the command line calls arguments of Python that are no options."""
 
-_in_command = False  # whether messages are for the command line
-
-
-@contextmanager
-def names_of_command() -> Iterator[None]:
-    """Messages and help texts that this process makes while the block runs name options as the
-    command line does, in all threads. Otherwise they have their names of Python and YAML."""
-    global _in_command
-    before, _in_command = _in_command, True
-    try:
-        yield
-    finally:
-        _in_command = before
+_NAME = re.compile(r"`(\w+)(=False)?`|^(\w+)(?=: )")
 
 
-def called(on_command_line: str, in_python: str) -> str:
-    """What a message that is made now calls something that has two names."""
-    return on_command_line if _in_command else in_python
-
-
-def named(name: str, *, off: bool = False) -> str:
-    """What a message that is made now calls an option: `--max-length` in the command, `max_length`
-    in Python. `off`: what turns it off."""
-    if not _in_command:
-        return f"{name}=False" if off else name
-    options = [known for kind in _subclasses(Declared) for known in kind.options()]
-    known = [option for option in options if option.name == name]
-    option = next((option for option in known if option.on or option.off), known[0])
-    return option.switch_off if off else option.switch
-
-
-def with_names(text: str) -> str:
-    """A text of a declaration, where `{max_length}` stands for what that option is called.
+def for_command(text: str) -> str:
+    """A message or a help text for the command line. Options have their names of Python in it, in
+    backquotes, or at the beginning before a colon.
 
     >>> from wordpiece_core.options import EncodingOptions
-    >>> with_names("Pad rows to {max_length}.")
-    'Pad rows to max_length.'
-    >>> with names_of_command():
-    ...     with_names("Pad rows to {max_length}.")
-    'Pad rows to --max-length.'
+    >>> for_command("stride: give `max_length`, or `add_special_tokens=False`")
+    '--stride: give --max-length, or --no-special-tokens'
     """
-    return text.format_map(_Names())
+    known: dict[str, Option] = {}
+    for option in (option for kind in _subclasses(Declared) for option in kind.options()):
+        if option.name not in known or option.on or option.off:
+            known[option.name] = option
 
+    def switch(found: re.Match[str]) -> str:
+        name = found[1] or found[3]
+        option = known.get(name)
+        if option is None:
+            return ELSEWHERE.get(name, found[0])
+        return option.switch_off if found[2] else option.switch
 
-class _Names(dict[str, str]):
-    def __missing__(self, name: str) -> str:
-        return named(name)
+    return _NAME.sub(switch, text)
 
 
 def _subclasses(kind: type[Declared]) -> Iterator[type[Declared]]:
@@ -97,11 +76,11 @@ def _subclasses(kind: type[Declared]) -> Iterator[type[Declared]]:
 @dataclass(frozen=True)
 class Option:
     """A declared option. `default`: REQUIRED if it must be given. `help`: one or two sentences, for
-    `with_names`. `shown_default`: how the help says the default, if not by its value; for
-    `with_names` too. `on`, `off`: what the command line calls it and its opposite, if not `--NAME`
-    and `--no-NAME`. `section`: the heading under which the help of a command shows it; that of its
-    class unless given. `in_config`: whether the command takes it only from a config file and the
-    environment, because hardly anyone sets it."""
+    `for_command`. `shown_default`: how the help says the default, if not by its value. `on`,
+    `off`: what the command line calls it and its opposite, if not `--NAME` and `--no-NAME`.
+    `section`: the heading under which the help of a command shows it; that of its class unless
+    given. `in_config`: whether the command takes it only from a config file and the environment,
+    because hardly anyone sets it."""
 
     kind: Kind
     help: str

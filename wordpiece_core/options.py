@@ -14,7 +14,6 @@ from wordpiece_core.declaration import (
     TOKENIZER,
     Declared,
     checked,
-    named,
     option,
     same_option,
 )
@@ -157,9 +156,9 @@ class TextOptions(Declared):
         is_as_bert = bool({BERT, WHITESPACE}.intersection(self.pre_tokenizers))
         for name in ("lowercase", "clean_text", "handle_chinese_chars", "strip_accents"):
             if getattr(self, name) and not is_as_bert:
-                hint = f"; give {named('normalizer')} {name}" if name in NORMALIZERS else ""
+                hint = f"; give `normalizer` {name}" if name in NORMALIZERS else ""
                 raise OptionError(
-                    f"{named(name)}: not with {named('pre_tokenizer')} {self.pre_tokenizer}, which"
+                    f"{name}: not with `pre_tokenizer` {self.pre_tokenizer}, which"
                     f" takes text as it is{hint}"
                 )
             if getattr(self, name) is None and name != "strip_accents":
@@ -174,7 +173,7 @@ class TextOptions(Declared):
         try:
             _kernel.Composed(*self.composed, of_bytes=False)
         except InputError as error:
-            raise OptionError(f"{named('pre_tokenizer')}: {error}") from error
+            raise OptionError(f"pre_tokenizer: {error}") from error
 
     @property
     def pre_tokenizers(self) -> tuple[str, ...]:
@@ -250,14 +249,14 @@ class EncodingOptions(Declared):
         True, Flag(), "Put [CLS] and [SEP] around texts.", off="--no-special-tokens"
     )
     append_eos: bool = option(
-        False, Flag(), "End each text with the tokenizer's eos_token, or {eos_token}."
+        False, Flag(), "End each text with the tokenizer's eos_token, or `eos_token`."
     )
     eos_token: str | None = option(
-        None, Text("TOKEN"), "With {append_eos}: the token.", shown_default="the tokenizer's"
+        None, Text("TOKEN"), "With `append_eos`: the token.", shown_default="the tokenizer's"
     )
-    prepend_bos: bool = option(False, Flag(), "Begin each text with its bos_token, or {bos_token}.")
+    prepend_bos: bool = option(False, Flag(), "Begin each text with its bos_token, or `bos_token`.")
     bos_token: str | None = option(
-        None, Text("TOKEN"), "With {prepend_bos}: the token.", shown_default="the tokenizer's"
+        None, Text("TOKEN"), "With `prepend_bos`: the token.", shown_default="the tokenizer's"
     )
     split_special_tokens: bool = option(
         False,
@@ -279,7 +278,7 @@ class EncodingOptions(Declared):
         Whole(MOST_TOKENS, least=0),
         "Put truncated tokens into additional rows, which overlap by this many tokens.",
     )
-    padding: bool = option(False, Flag(), "Pad rows to {max_length}.")
+    padding: bool = option(False, Flag(), "Pad rows to `max_length`.")
     columns: tuple[str, ...] = option(
         (),
         Names("columns", ENCODING_COLUMNS),
@@ -312,7 +311,7 @@ class EncodingOptions(Declared):
         super().__post_init__()
         for name, wanted in (("bos_token", "prepend_bos"), ("eos_token", "append_eos")):
             if getattr(self, name) is not None and not getattr(self, wanted):
-                raise OptionError(f"{named(name)}: give {named(wanted)} too")
+                raise OptionError(f"{name}: give `{wanted}` too")
         if self.sample_alpha is not None and self.bpe_dropout is not None:
             raise OptionError("sample_alpha, bpe_dropout: give only one of them")
         if self.sample_seed is not None and not self.samples:
@@ -474,14 +473,13 @@ class TrainingOptions(Declared):
                 object.__setattr__(self, "eos_token", END_OF_TEXT)
         for name, token in roles.items():
             if token not in self.special_tokens:
-                raise OptionError(f"{named(name)}: {token} is not in {named('special_tokens')}")
+                raise OptionError(f"{name}: {token} is not in `special_tokens`")
         if self.model == WORDPIECE and roles.get("unk_token", UNK) != UNK:
-            raise OptionError(f"{named('unk_token')}: of wordpiece it is {UNK}")
+            raise OptionError(f"unk_token: of wordpiece it is {UNK}")
         if not of_bytes and "unk_token" not in roles and UNK not in self.special_tokens:
-            or_role = "" if self.model == WORDPIECE else f", or give {named('unk_token')}"
+            or_role = "" if self.model == WORDPIECE else ", or give `unk_token`"
             raise OptionError(
-                f"{named('special_tokens')}: {list(self.special_tokens)} has no {UNK}; add"
-                f" it{or_role}"
+                f"special_tokens: {list(self.special_tokens)} has no {UNK}; add it{or_role}"
             )
 
     @property
@@ -551,12 +549,12 @@ class TrainingOptions(Declared):
             return GPT2
         if text.holds_spaces:
             raise OptionError(
-                f"{named('pre_tokenizer')}: words of {text.pre_tokenizer} hold spaces, and train"
+                f"pre_tokenizer: words of {text.pre_tokenizer} hold spaces, and train"
                 f" only model bpe with word_boundary {BYTES}; or put bert or whitespace first"
             )
         if text.is_composed and self.word_boundary == SPACE_MARK:
             raise OptionError(
-                f"{named('pre_tokenizer')}, {named('normalizer')}: with word_boundary {SPACE_MARK},"
+                f"`pre_tokenizer`, `normalizer`: with word_boundary {SPACE_MARK},"
                 " give only bert or whitespace"
             )
         return self.word_boundary if self.model == BPE else None
@@ -604,7 +602,7 @@ class ExtensionOptions(Declared):
         None,
         Whole(MOST_TOKENS),
         "Number of tokens to add.",
-        shown_default="all [unusedN] with {into} unused",
+        shown_default="all [unusedN] with `into` unused",
         section=MAIN,
     )
     vocab_size: int | None = option(

@@ -22,7 +22,7 @@ from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.functions import RUN
 from pipelines.reporting.options import ReportCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
-from wordpiece_core.declaration import Declared, Option, names_of_command, with_names
+from wordpiece_core.declaration import Declared, Option, for_command
 from wordpiece_core.option_kinds import Choice, Duration, Flag, Places, Share, Size, Whole
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.sizes import show_size
@@ -68,8 +68,7 @@ def command_table(name: str) -> str:
     heads = ["Option", "Values", "Default", "Meaning"] + [JOB_NAMES] * (name in JOBS)
     rows = []
     for parameter in command.params:
-        with names_of_command():
-            row = [_switches(parameter), *_described(parameter, declared)]
+        row = [_switches(parameter), *map(for_command, _described(parameter, declared))]
         rows.append(row + [_job_name(parameter, declared)] * (name in JOBS))
     return f"{_plain(inspect.cleandoc(command.help or ''))}\n\n{_table(heads, rows)}"
 
@@ -99,7 +98,7 @@ def _described(parameter: click.Parameter, declared: dict[str, Option]) -> tuple
 
 
 def _cells(option: Option) -> tuple[str, str, str]:
-    return _values(option), _default(option), _plain(with_names(option.help))
+    return _values(option), _default(option), _plain(option.help)
 
 
 def _values(option: Option) -> str:
@@ -129,7 +128,7 @@ def _default(option: Option) -> str:
     if option.is_required:
         return "has to be given"
     if option.shown_default:
-        return _plain(with_names(option.shown_default))
+        return _plain(option.shown_default)
     if isinstance(option.kind, Flag):
         return "yes" if default else "no"
     if default is None or default == () or default == "":

@@ -14,6 +14,7 @@ from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.plan import EncodePlan, PlannedShard
 from pipelines.encoding.result import Encoded
 from pipelines.running.progress import Progress
+from wordpiece_core.declaration import for_command
 
 
 def run_encode(call: EncodeCall, how: How) -> None:
@@ -71,7 +72,7 @@ def _print_plan(found: EncodePlan) -> None:
 
 def _planned(shard: PlannedShard) -> str:
     if shard.error:
-        return shard.error.message
+        return for_command(shard.error.message)
     state = "finished, kept" if shard.finished else "to encode"
     rows = "" if shard.rows is None else f", {shard.rows:,} rows"
     return f"{state}{rows}, {shard.bytes / 1e6:,.1f} MB of text"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from pipelines.running.call import JobCall
-from wordpiece_core.declaration import OTHER, Declared, Option, names_of_command, with_names
+from wordpiece_core.declaration import OTHER, Declared, Option, for_command
 from wordpiece_core.option_kinds import Flag, Kind, Place, Places
 
 D = TypeVar("D", bound=Declared)
@@ -71,12 +71,11 @@ def parameters(
     declared = [*options.options()]
     if issubclass(options, JobCall):
         bare, declared = options.ARGUMENTS, options.arguments_first()
-    with names_of_command():
-        return [
-            _argument(option) if option.name in bare else _parameter(option)
-            for option in declared
-            if only is None or option.name in only
-        ]
+    return [
+        _argument(option) if option.name in bare else _parameter(option)
+        for option in declared
+        if only is None or option.name in only
+    ]
 
 
 def parted(options: type[D], given: dict[str, Any]) -> D:
@@ -102,7 +101,7 @@ def _parameter(option: Option) -> SectionOption:
     if option.in_config:
         kind = click.BOOL if is_flag else Value(option.kind)
         return SectionOption([option.name, f"--{option.name}"], in_config=True, type=kind)
-    name, shown = option.switch, with_names(option.shown_default or "")
+    name, shown = option.switch, for_command(option.shown_default or "")
     if is_flag:
         names = name if option.default is False else f"{name}/{option.switch_off}"
         more = {"is_flag": True, "default": None}
@@ -119,5 +118,5 @@ def _parameter(option: Option) -> SectionOption:
         }
         if option.default and not option.is_required:
             more["default"] = option.kind.show(option.default)
-    text = with_names(option.help)
+    text = for_command(option.help)
     return SectionOption([option.name, names], section=option.section, help=text, **more)

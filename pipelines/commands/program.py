@@ -25,7 +25,7 @@ from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.reporting.options import ReportCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
-from wordpiece_core.declaration import names_of_command
+from wordpiece_core.declaration import for_command
 from wordpiece_core.errors import SkippedFilesWarning, WordpieceError, one_line
 from wordpiece_core.option_kinds import Place
 from wordpiece_core.options import EncodingOptions
@@ -140,13 +140,12 @@ def run(args: Sequence[str]) -> int:
     else:
         _silence_libraries()
     try:
-        with names_of_command():
-            wordpiece.main(
-                args or ["--help"],
-                prog_name="wordpiece",
-                standalone_mode=False,
-                obj=list(beam_args),
-            )
+        wordpiece.main(
+            args or ["--help"],
+            prog_name="wordpiece",
+            standalone_mode=False,
+            obj=list(beam_args),
+        )
         if sys.stdout is not None:
             sys.stdout.flush()
         return 0
@@ -194,7 +193,7 @@ def _explain(error: Exception) -> int:
         message, status = f"{lack}; give the command more, or less to hold", 1
     else:
         message, status = f"{type(error).__name__}: {one_line(error)} (--debug shows where)", 1
-    message = " ".join(message.split())
+    message = " ".join(for_command(message).split())
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
     print(f"wordpiece: {line}", file=sys.stderr)
     return status

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from pipelines.commands.job_command import How
+from wordpiece_core.declaration import for_command
 
 
 class Result(Protocol):
@@ -43,4 +44,4 @@ def print_corpus(totals: dict[str, Any], min_word_count: int = 1) -> None:
 
 def say(text: str) -> None:
     """Prints a line for people to standard error."""
-    print(f"wordpiece: {text}", file=sys.stderr)
+    print(f"wordpiece: {for_command(text)}", file=sys.stderr)

@@ -18,7 +18,6 @@ from pipelines.files.reader import warnings_of_text
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import TokenizerWarning
 from wordpiece_core.measures import Measures, overlap, parity, tokens_of
 from wordpiece_core.text_parts import GPT2, WHITESPACE
@@ -129,7 +128,7 @@ def _warnings_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
         if call.word_counts:
             yield f"no word in the table {call.word_counts}; give another one"
         else:
-            yield f"no word in the text; is {named('text_column')} the one that holds it?"
+            yield "no word in the text; is `text_column` the one that holds it?"
     left = measured.groups.get((0, None))
     if call.measuring.group_column is not None and left is not None and left.words:
         yield (f"{left.words:,} words have no group (null); they are in the row of all text alone")
@@ -138,7 +137,7 @@ def _warnings_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
 def warnings_on_table(table: WordTable, name: str, tokenizer: Tokenizer) -> Iterator[str]:
     """How the words of a table differ from the text that a tokenizer would have seen."""
     if table.min_word_count > 1:
-        yield f"{table.path}: counted with {named('min_word_count')}, so rare words are missing"
+        yield f"{table.path}: counted with `min_word_count`, so rare words are missing"
     if table.is_smoothed:
         yield f"{table.path}: its counts are smoothed, so they are not those of the text"
     lost = list(_lost(table.text, tokenizer)) if table.text else []
@@ -147,7 +146,7 @@ def warnings_on_table(table: WordTable, name: str, tokenizer: Tokenizer) -> Iter
         not_done = "may not do" if tokenizer.spec.library else "does not do"
         yield (
             f"{table.path}: its words are {done}, which {name} {not_done}; give"
-            f" {named('on')} with the text for its exact metrics"
+            f" `on` with the text for its exact metrics"
         )
 
 
@@ -168,4 +167,4 @@ def _lost(of_table: TextOptions, tokenizer: Tokenizer) -> Iterator[str]:
         return
     is_gpt2 = isinstance(spec.rules, ByteLevel)
     if of_table.pre_tokenizer != (GPT2 if is_gpt2 else own["pre_tokenizer"]):
-        yield f"split as {named('pre_tokenizer')} {of_table.pre_tokenizer} splits text"
+        yield f"split as `pre_tokenizer` {of_table.pre_tokenizer} splits text"

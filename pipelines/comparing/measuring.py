@@ -36,7 +36,6 @@ from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.running.progress import Progress
 from pipelines.running.runner import is_local, pipeline_options, run_pipeline
 from wordpiece_core import Tokenizer
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError, WordpieceError
 from wordpiece_core.measures import Measures
 from wordpiece_core.uri import absolute, join
@@ -123,7 +122,7 @@ def work_directory(work_dir: str | None, beam_args: Sequence[str]) -> Iterator[s
     if work_dir is None:
         if not is_local(pipeline_options(beam_args)):
             raise OptionError(
-                f"{named('work_dir')}: give a directory that the workers and this machine reach;"
+                "work_dir: give a directory that the workers and this machine reach;"
                 " they write their results there"
             )
         with tempfile.TemporaryDirectory(prefix="wordpiece-") as directory:

@@ -14,9 +14,7 @@ from wordpiece_core.declaration import (
     PERFORMANCE,
     TOKENIZER,
     Declared,
-    called,
     group,
-    named,
     option,
 )
 from wordpiece_core.errors import OptionError
@@ -113,11 +111,10 @@ class MeasureOptions(CsvOptions):
 def check_texts(on: Sequence[str], word_counts: str | None, options: MeasureOptions) -> None:
     """OptionError for texts and a word table, and for groups without texts."""
     if on and word_counts:
-        raise OptionError(f"give either {named('on')} or {named('word_counts')}")
+        raise OptionError("give either `on` or `word_counts`")
     if options.group_column is not None and not on:
         raise OptionError(
-            f"{named('group_column')}: a word table does not keep groups; give {named('on')} with"
-            " the texts"
+            "group_column: a word table does not keep groups; give `on` with the texts"
         )
 
 
@@ -135,7 +132,10 @@ class CompareCall(JobCall):
     ALTERNATIVES = (("on", "word_counts"),)
 
     tokenizers: tuple[str | Tokenizer, ...] = option(
-        (), Tokenizers("TOKENIZER..."), "Tokenizers to compare; the first is the reference."
+        (),
+        Tokenizers("TOKENIZER..."),
+        "Tokenizers to compare; the first is the reference.",
+        on="TOKENIZER",
     )
     on: tuple[str, ...] = option(
         (), Places("INPUT..."), "Texts to measure on: files, globs or directories, as for count."
@@ -147,9 +147,8 @@ class CompareCall(JobCall):
         super().__post_init__()
         if not self.tokenizers:
             raise OptionError(
-                f"give {called('TOKENIZER, before --on', 'tokenizers')}: tokenizer directories,"
-                " files, or names on the Hub"
+                "give `tokenizers`: tokenizer directories, files, or names on the Hub"
             )
         if not self.on and not self.word_counts:
-            raise OptionError(f"give either {named('on')} or {named('word_counts')}")
+            raise OptionError("give either `on` or `word_counts`")
         check_texts(self.on, self.word_counts, self.measuring)

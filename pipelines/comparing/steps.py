@@ -33,7 +33,6 @@ from pipelines.files.inputs import Range
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead
 from wordpiece_core import Tokenizer, _kernel
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.measures import Measures, measure
 from wordpiece_core.uri import join
@@ -170,7 +169,7 @@ class CountChunks(beam.DoFn):
                 yield from map(_as_measures, self.tally.take())
         if len(self.groups) > MOST_GROUPS:
             raise OptionError(
-                f"{named('group_column')}: {self.options.group_column!r} has more than"
+                f"group_column: {self.options.group_column!r} has more than"
                 f" {MOST_GROUPS:,} values; name a column of languages or sources"
             )
 

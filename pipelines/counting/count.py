@@ -53,7 +53,6 @@ from pipelines.running.from_plan import FromPlan
 from pipelines.running.plan import write_plan
 from pipelines.running.progress import Progress
 from pipelines.running.runner import is_local, pipeline_options, run_pipeline
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.uri import is_uri
 
@@ -149,13 +148,13 @@ def _tables_to_merge(call: CountCall) -> list[WordTable]:
     places = {path if is_uri(path) else os.path.realpath(path): path for path in call.merge}
     if (output if is_uri(output) else os.path.realpath(output)) in places:
         # If the job were killed and run again, it would add the inputs twice.
-        raise OptionError(f"{named('merge')}: {output} is the output too; give another directory")
+        raise OptionError(f"merge: {output} is the output too; give another directory")
     tables = [read_word_table(path) for path in places.values()]
     for table in tables:
-        made_with = named("min_word_count" if table.min_word_count > 1 else "smoothing_exponent")
+        made_with = "`min_word_count`" if table.min_word_count > 1 else "`smoothing_exponent`"
         if table.min_word_count > 1 or table.is_smoothed:
             raise OptionError(
-                f"{named('merge')}: {table.path} was counted with {made_with}, so its counts do not"
+                f"merge: {table.path} was counted with {made_with}, so its counts do not"
                 " add up; count its text again without"
             )
     return tables
@@ -217,16 +216,13 @@ def _why_no_word(
         smoothed = " when it is smoothed" if smoothing is not None else ""
         return (
             f"none of the {words:,} words in the input has a count of {min_word_count:,}{smoothed};"
-            f" give a smaller {named('min_word_count')}"
+            f" give a smaller `min_word_count`"
         )
-    fix = f"is {named('text_column')} the one that holds the text?"
+    fix = "is `text_column` the one that holds the text?"
     if not rows:
         fix = "give files that have some"
     elif size:
-        fix = (
-            f"{named('pre_tokenizer')} and the normalizer leave nothing of {size:,} bytes of text;"
-            f" {fix}"
-        )
+        fix = f"`pre_tokenizer` and the normalizer leave nothing of {size:,} bytes of text; {fix}"
     elif totals.get("nulls", 0) == rows:
         fix = f"all are null; {fix}"
     return f"no word in the input ({rows:,} rows); {fix}"

@@ -25,7 +25,6 @@ from pipelines.files.lease import one_run
 from pipelines.running.checks import checked_call
 from pipelines.running.following import FollowLog, follow, version
 from wordpiece_core import storage
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import ChangedError, InputError, OptionError
 from wordpiece_core.uri import join
 
@@ -64,13 +63,13 @@ class _FollowedTable:
         if self.table is not None:
             if self.table.followed is None:
                 raise OptionError(
-                    f"{call.output}: holds a word table that was made without {named('follow')},"
+                    f"{call.output}: holds a word table that was made without `follow`,"
                     " and it is not known which files are in it; give another directory"
                 )
             self.followed = self.table.followed
         if self.followed["text_column"] != column:
             raise OptionError(
-                f"{call.output}: was counted with {named('text_column')}"
+                f"{call.output}: was counted with `text_column`"
                 f" {self.followed['text_column']}; give that"
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipelines.running.call import Call, CsvOptions, FollowOptions
-from wordpiece_core.declaration import INPUT, MAIN, PERFORMANCE, group, named, option
+from wordpiece_core.declaration import INPUT, MAIN, PERFORMANCE, group, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Column, Places, Share, Size, Whole
 from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions
@@ -40,7 +40,7 @@ class ReadingOptions(CsvOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.smoothing_exponent != 1 and self.group_column is None:
-            raise OptionError(f"{named('smoothing_exponent')}: give {named('group_column')} too")
+            raise OptionError("smoothing_exponent: give `group_column` too")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +72,7 @@ class CountCall(Call):
         super().__post_init__()
         self.check_inputs(self.merge)
         if self.merge and self.counting.group_column is not None:
-            raise OptionError(
-                f"{named('merge')}: a word table does not keep groups; leave out"
-                f" {named('group_column')}"
-            )
+            raise OptionError("merge: a word table does not keep groups; leave out `group_column`")
         if self.following.follow:
             self._check_following()
 
@@ -83,15 +80,15 @@ class CountCall(Call):
         """OptionError for what cannot be done again and again: the table is all that is kept."""
         if self.counting.group_column is not None:
             raise OptionError(
-                f"{named('group_column')}: cannot be used with {named('follow')}, whose table does"
+                "group_column: cannot be used with `follow`, whose table does"
                 " not keep groups; leave it out"
             )
         for name, given in {
-            named("merge"): self.merge,
-            named("min_word_count"): self.min_word_count > 1,
+            "`merge`": self.merge,
+            "`min_word_count`": self.min_word_count > 1,
         }.items():
             if given:
                 raise OptionError(
-                    f"{name}: cannot be used with {named('follow')}; give it to count or train"
+                    f"{name}: cannot be used with `follow`; give it to count or train"
                     " afterwards, with the table"
                 )

@@ -27,7 +27,6 @@ from pipelines.files.lease import Lease
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead
 from wordpiece_core import _kernel
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 
 SHARE_OF_PARTITION = 4  # the text of a partition has at most 1/4 of a worker's memory
@@ -164,7 +163,7 @@ class _CountRange(beam.DoFn):
             yield partition, (group, table)
         if len(self.totals.groups) > MOST_GROUPS:
             raise OptionError(
-                f"{named('group_column')}: {self.options.group_column!r} has more than"
+                f"group_column: {self.options.group_column!r} has more than"
                 f" {MOST_GROUPS:,} values; name a column of languages or sources"
             )
 

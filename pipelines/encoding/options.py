@@ -16,7 +16,6 @@ from wordpiece_core.declaration import (
     TOKENIZER,
     Declared,
     group,
-    named,
     option,
 )
 from wordpiece_core.errors import OptionError
@@ -78,15 +77,15 @@ class ShardOptions(CsvOptions):
     keep_columns: tuple[str, ...] | None = option(
         None,
         Names("columns"),
-        'Columns of the input to keep; "" for none, as with {pack}.',
-        shown_default="all; with {stride} not the texts",
+        'Columns of the input to keep; "" for none, as with `pack`.',
+        shown_default="all; with `stride` not the texts",
         section=MAIN,
     )
     pack: bool = option(
-        False, Flag(), "Fill rows of exactly {max_length} from many texts.", section=MAIN
+        False, Flag(), "Fill rows of exactly `max_length` from many texts.", section=MAIN
     )
     split_sentences: bool = option(
-        False, Flag(), "With {format} megatron: make each sentence a sequence, for BERT."
+        False, Flag(), "With `format` megatron: make each sentence a sequence, for BERT."
     )
     compression: str = option("zstd", Choice(COMPRESSIONS), "Compression of Parquet shards.")
     encoding: EncodingOptions = group(EncodingOptions)
@@ -98,21 +97,19 @@ class ShardOptions(CsvOptions):
             object.__setattr__(self, "encoding", self.encoding.of_documents)
         if not self.pack:
             return
-        encoding, length = self.encoding, named("max_length")
+        encoding, length = self.encoding, "`max_length`"
         if encoding.max_length is None:
-            raise OptionError(f"{named('pack')}: give {length}, the length of a sequence")
+            raise OptionError(f"pack: give {length}, the length of a sequence")
         for name, given in {
-            named("keep_columns"): self.keep_columns,
-            named("text_pair_column"): self.text_pair_column,
-            named("stride"): encoding.stride is not None,
-            named("add_special_tokens", off=True): not (
+            "`keep_columns`": self.keep_columns,
+            "`text_pair_column`": self.text_pair_column,
+            "`stride`": encoding.stride is not None,
+            "`add_special_tokens=False`": not (
                 encoding.add_special_tokens or encoding.marks_boundaries
             ),
         }.items():
             if given:
-                raise OptionError(
-                    f"{name}: cannot be used with {named('pack')}, whose rows are not texts"
-                )
+                raise OptionError(f"{name}: cannot be used with `pack`, whose rows are not texts")
 
     def _check_sentences(self) -> None:
         """OptionError for what texts that are divided into sentences do not have."""
@@ -125,7 +122,7 @@ class ShardOptions(CsvOptions):
             "prepend_bos": encoding.prepend_bos,
         }.items():
             if given:
-                raise OptionError(f"{named(name)}: cannot be used with {named('split_sentences')}")
+                raise OptionError(f"{name}: cannot be used with `split_sentences`")
 
     def plain(self) -> dict[str, Any]:
         """The options, with those of encoding, as values that JSON can hold. Those of sampling are
@@ -157,7 +154,7 @@ class ReshardOptions(Declared):
         None,
         Size(least=LEAST_SHARD_SIZE),
         "Maximum size of a shard; rows of all inputs are joined.",
-        shown_default="off; 256MiB with {pack}, {shuffle}, {splits}, {format}",
+        shown_default="off; 256MiB with `pack`, `shuffle`, `splits`, `format`",
         section=MAIN,
     )
     shuffle: int | None = option(
@@ -179,10 +176,10 @@ class ReshardOptions(Declared):
     def asked_for(self) -> list[str]:
         """The options that ask for a layout."""
         asked_for = {
-            named("shard_size"): self.shard_size,
-            named("shuffle"): self.shuffle,
-            named("splits"): self.splits,
-            named("format"): None if self.format == "parquet" else self.format,
+            "`shard_size`": self.shard_size,
+            "`shuffle`": self.shuffle,
+            "`splits`": self.splits,
+            "`format`": None if self.format == "parquet" else self.format,
         }
         return [name for name, value in asked_for.items() if value is not None]
 
@@ -227,7 +224,7 @@ class EncodeCall(Call):
     delete_removed: bool = option(
         False,
         Flag(),
-        "With {follow}: delete the shards of inputs that no longer exist.",
+        "With `follow`: delete the shards of inputs that no longer exist.",
         section=FOLLOW,
     )
 
@@ -235,18 +232,18 @@ class EncodeCall(Call):
         super().__post_init__()
         self.check_inputs()
         if self.delete_removed and not self.following.follow:
-            raise OptionError(f"{named('delete_removed')}: give {named('follow')} too")
+            raise OptionError("delete_removed: give `follow` too")
         asked_for, encoding = self.layout.asked_for, self.shards.encoding
         if asked_for and self.following.follow:
             raise OptionError(
-                f"{asked_for[0]}: cannot be used with {named('follow')}, which never has all rows"
+                f"{asked_for[0]}: cannot be used with `follow`, which never has all rows"
             )
         if asked_for and encoding.stride is not None:
             raise OptionError(
-                f"{asked_for[0]}: cannot be used with {named('stride')}, which numbers rows by file"
+                f"{asked_for[0]}: cannot be used with `stride`, which numbers rows by file"
             )
         if self.shards.split_sentences and self.layout.format != "megatron":
-            raise OptionError(f"{named('split_sentences')}: give {named('format')} megatron too")
+            raise OptionError("split_sentences: give `format` megatron too")
         if self.layout.format != "parquet":
             self._check_ids_alone()
 
@@ -271,8 +268,8 @@ class EncodeCall(Call):
             ),
         ):
             if is_given:
-                chosen = f"{named('format')} {self.layout.format}"
-                raise OptionError(f"{named(name)}: leave it out with {chosen}, {why}")
+                chosen = f"`format` {self.layout.format}"
+                raise OptionError(f"{name}: leave it out with {chosen}, {why}")
 
     @property
     def job_options(self) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from pipelines.encoding.directory.bad_shards import BadShard
 from pipelines.encoding.directory.encoded_directory import SECOND_FILES
 from pipelines.encoding.directory.status import SUMS
 from pipelines.files.reader import warnings_of_text
-from wordpiece_core.declaration import named
 
 MANY_UNKNOWN = 0.01  # the share of [UNK] in the tokens above which there is a warning
 MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which there is a warning
@@ -88,15 +87,15 @@ class Encoded:
         dropped = manifest["dropped_tokens"] / max(self.tokens, 1)
         if dropped > MANY_DROPPED:
             is_resharded = manifest["options"].get("layout") is not None
-            larger = f"a larger {named('shard_size')}" if is_resharded else "larger input files"
+            larger = "a larger `shard_size`" if is_resharded else "larger input files"
             found.append(
                 f"{dropped:.1%} of the tokens were left out, at the ends of the shards; give"
-                f" {named('padding')}, {larger}, or a smaller {named('max_length')}"
+                f" `padding`, {larger}, or a smaller `max_length`"
             )
         if manifest["invalid"]:
             found.append(
                 f"{manifest['invalid']:,} invalid UTF-8 sequences in kept columns are kept as they"
-                f" are; some readers refuse them ({named('keep_columns')} leaves columns out)"
+                f" are; some readers refuse them (`keep_columns` leaves columns out)"
             )
         found += [f"skipped: {bad.message}" for bad in self.errors]
         return found + self.more_warnings

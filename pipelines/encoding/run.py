@@ -20,7 +20,6 @@ from pipelines.files.inputs import InputFile
 from pipelines.files.schemas import joined_schema
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import ColumnError, InputError
 
 MOST_UNKNOWN = 0.9  # of the tokens of a dataset: more are an error
@@ -109,7 +108,7 @@ class EncodeRun:
             raise InputError(
                 f"{self.call.output}: {unknown / tokens:.0%} of the tokens are unknown, so"
                 f" the tokenizer is not one for this text; choose another with"
-                f" {named('tokenizer')}, or give {named('allow_unknown')}"
+                f" `tokenizer`, or give `allow_unknown`"
             )
 
     def _with_one_schema(

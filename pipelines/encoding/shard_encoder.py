@@ -35,7 +35,6 @@ from pipelines.running.figures import report
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, Packer, Tokenizer
 from wordpiece_core._kernel import Chunks, IdPages, Pages
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import ColumnError, InputError, OptionError
 
 METADATA_KEY = b"wordpiece.tokenizer"
@@ -105,7 +104,7 @@ class ShardEncoder:
                 others = ",".join(other for other in kept.names if other not in added.names)
                 raise ColumnError(
                     f"{self.file.path}: has a column {name!r} already; leave it out with"
-                    f" {named('keep_columns')} '{others}'"
+                    f" `keep_columns` '{others}'"
                 )
         metadata = {METADATA_KEY: self.tokenizer.digest.encode()}
         return pa.schema([*kept, *added], metadata=metadata)
@@ -247,7 +246,7 @@ class ShardEncoder:
         except pa.ArrowNotImplementedError as error:
             raise ColumnError(
                 f"{self.file.path}: column {name!r} of {kind} cannot be repeated in several rows;"
-                f" leave it out with {named('keep_columns')}"
+                f" leave it out with `keep_columns`"
             ) from error
 
 
@@ -279,7 +278,7 @@ def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
         return
     if options.encoding.add_special_tokens and not tokenizer.adds_special_tokens:
         raise OptionError(
-            f"the vocabulary has no [CLS] or no [SEP]; give {named('add_special_tokens', off=True)}"
+            "the vocabulary has no [CLS] or no [SEP]; give `add_special_tokens=False`"
         )
     tokenizer.check_options(options.encoding, bool(options.text_pair_column))
 

@@ -19,7 +19,6 @@ from pipelines.files.columns import check_once, check_storable, path_of
 from pipelines.files.joined import ARROW, check_arrow
 from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import bad_data, open_planned
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, one_line
 from wordpiece_core.storage import StoredFile
 
@@ -88,7 +87,7 @@ class ArrowReader(Reader):
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise InputError(
                     f"{self.file.path}: column {name!r} of {column.type} cannot be stored"
-                    f" ({one_line(error)}); leave it out with {named('keep_columns')}"
+                    f" ({one_line(error)}); leave it out with `keep_columns`"
                 ) from error
             columns.append(stored)
         return pa.record_batch(columns, names=batch.schema.names)

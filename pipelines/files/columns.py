@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core._kernel import repair_utf8
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import ColumnError, InputError
 from wordpiece_core.text_types import holds_text
 
@@ -35,8 +34,8 @@ class TextColumns:
     def option(self, name: str) -> str:
         """The option that chose a column."""
         if name == self.text:
-            return named("text_column")
-        return named("text_pair_column") if name == self.pair else named("group_column")
+            return "`text_column`"
+        return "`text_pair_column`" if name == self.pair else "`group_column`"
 
     def missing(
         self, path: str, name: str, names: Sequence[str], what: str = "column {!r}"
@@ -126,7 +125,7 @@ def check_storable(path: str, schema: pa.Schema, kept: Collection[str]) -> None:
         except (OSError, pa.ArrowException) as error:
             raise InputError(
                 f"{path}: column {field.name!r} is {field.type}, which Parquet cannot store"
-                f" (leave it out with {named('keep_columns')})"
+                f" (leave it out with `keep_columns`)"
             ) from error
 
 

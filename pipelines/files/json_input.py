@@ -24,7 +24,6 @@ from pipelines.files.json_numbers import ANY, Path, Types, numbers_in, numbers_o
 from pipelines.files.line_input import BYTE_ORDER_MARK, LineReader, blocks, newlines_before
 from pipelines.files.reader import Range, Rows
 from wordpiece_core._kernel import repair_utf8
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, one_line, shown
 
 FIRST_BYTES = 1 << 20  # of a file, looked through for the keys
@@ -84,7 +83,7 @@ class JsonReader(LineReader):
             except pa.ArrowException as error:
                 raise InputError(
                     f"{self.file.path}: {one_line(error)} (leave the column out with"
-                    f" {named('keep_columns')})"
+                    f" `keep_columns`)"
                 ) from error
         schema = pa.schema([f.with_type(typed(f.type, numbers, (f.name,))) for f in schema])
         found = [name for name in schema.names if kept is None or name in kept]
@@ -162,7 +161,7 @@ class JsonReader(LineReader):
                         line,
                         f"{'.'.join(filter(None, path))!r} holds {what}, and no type holds this and"
                         " the other numbers there exactly (write it as a string, or leave the"
-                        f" column out with {named('keep_columns')})",
+                        f" column out with `keep_columns`)",
                     )
         raise AssertionError("one of the numbers has no type")
 
@@ -221,7 +220,7 @@ class JsonReader(LineReader):
         changed = re.fullmatch(r"Column\(/(.*)\) (changed from \w+ to \w+)", reason)
         if changed:
             reason = f"{changed[1]!r} {changed[2]}"
-        return f"cannot be read as JSON ({reason}); leave it out with {named('keep_columns')}"
+        return f"cannot be read as JSON ({reason}); leave it out with `keep_columns`"
 
 
 def _check_lines(path: str, block: bytes) -> None:

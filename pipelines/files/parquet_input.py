@@ -16,7 +16,6 @@ from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import Planned, bad_data, open_planned
 from wordpiece_core import _kernel
 from wordpiece_core._kernel import Chunks, ChunkSource
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError
 from wordpiece_core.storage import StoredFile
 
@@ -42,7 +41,7 @@ class ParquetFile(pq.ParquetFile):
             if name in columns or name.split(".")[0] in columns:
                 raise InputError(
                     f"{path}: column {name!r} is encrypted; write the file again without that, or"
-                    f" leave the column out with {named('keep_columns')}"
+                    f" leave the column out with `keep_columns`"
                 )
 
 
@@ -192,7 +191,7 @@ def _unit_of_times(file: InputFile, paths: list[str]) -> str:
     raise InputError(
         f"{file.path}: column {paths[0].split('.')[0]!r} holds times before 1678 or after 2261, and"
         " nanoseconds, which no type holds exactly (write them in microseconds, or leave the"
-        f" column out with {named('keep_columns')})"
+        f" column out with `keep_columns`)"
     )
 
 

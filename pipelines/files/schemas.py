@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import ColumnError, one_line
 
 PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
@@ -27,7 +26,7 @@ def joined_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
             if kind is None:
                 raise ColumnError(
                     f"{name}: column {field.name!r} is {field.type}, but {other.type} in {of};"
-                    f" leave it out with {named('keep_columns')}"
+                    f" leave it out with `keep_columns`"
                 )
             joined[field.name] = field.with_type(kind), name if kind == field.type else of
     fields = [field.with_nullable(True) for field, _ in joined.values()]
@@ -60,6 +59,6 @@ def conformed(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
             raise ColumnError(
                 f"{path}: column {field.name!r} is {field.type} because of other inputs, and cannot"
                 f" hold all values here ({one_line(error)}); leave it out with"
-                f" {named('keep_columns')}"
+                f" `keep_columns`"
             ) from error
     return pa.table(columns, schema=schema)

@@ -61,7 +61,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Uses:
-    """`ranked`: the tokens of words with their counts, the most frequent first, equally frequent
+    """ranked: the tokens of words with their counts, the most frequent first, equally frequent
     ones in id order, without special tokens and [unusedN]. `common`: how many occur ten times or
     more; `used`: how many occur at all."""
 

@@ -21,7 +21,6 @@ from pipelines.reporting.words import word_statistics
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer, storage
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.measures import tokens_by_id
 from wordpiece_core.storage import check_writable
@@ -80,7 +79,7 @@ def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progres
     if tokenizer.spec.library is not None:
         raise InputError(
             f"{call.tokenizer}: of a kind that only the library tokenizers runs; give it by"
-            f" {named('compare_with')}, or to wordpiece compare"
+            f" `compare_with`, or to wordpiece compare"
         )
     place = call.tokenizer if isinstance(call.tokenizer, str) else None
     name, *names = names_of([call.tokenizer, *call.compare_with])
@@ -109,20 +108,16 @@ def check_libraries() -> None:
 def check_output(path: str, *, overwrite: bool) -> None:
     """OptionError unless a page can be written there; OutputError if it would replace another kind
     of file."""
-    check_writable(named("output"), parent(path) or ".")
+    check_writable("output", parent(path) or ".")
     entry = storage.info(path)
     if entry is None:
         return
     if entry.kind != "file":
-        raise OptionError(
-            f"{named('output')}: {path} is a directory; give a file, such as report.html"
-        )
+        raise OptionError(f"output: {path} is a directory; give a file, such as report.html")
     with storage.StoredFile(path) as file:
         is_page = GENERATOR.encode() in file.read(HEAD_BYTES)
     if not is_page and not overwrite:
-        raise OutputError(
-            f"{path}: not a page of this command; give {named('overwrite')}, or another file"
-        )
+        raise OutputError(f"{path}: not a page of this command; give `overwrite`, or another file")
 
 
 def _with_text(

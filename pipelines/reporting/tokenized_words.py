@@ -41,7 +41,7 @@ class TokenizedWord:
 
 @dataclass(frozen=True)
 class WordStatistics:
-    """`lists`: by name, each of a bounded number of words, in order. `kinds`: totals by kind of
+    """lists: by name, each of a bounded number of words, in order. `kinds`: totals by kind of
     word: "distinct" words, "words", their "tokens", "unknown" words; and by a number of tokens up
     to `FOUR_OR_MORE`, the words with that number. All but "distinct" count every occurrence."""
 

@@ -30,7 +30,6 @@ from pipelines.running.figures import report
 from pipelines.running.progress import Progress
 from pipelines.running.runner import run_pipeline
 from wordpiece_core import Tokenizer
-from wordpiece_core.declaration import called
 from wordpiece_core.errors import InputError
 from wordpiece_core.uri import join
 
@@ -100,13 +99,9 @@ class _TokenizeWords(beam.DoFn):
 def check_order(part: WordRange, counts: pa.Array) -> None:
     """InputError unless the words of a part are in the order of their counts."""
     if not pc.all(pc.greater_equal(counts[:-1], counts[1:])).as_py() and len(counts) > 1:
-        how = called(
-            "wordpiece count --merge DIR --output ORDERED",
-            "pipelines.count(merge=DIR, output=ORDERED)",
-        )
         raise InputError(
             f"{part.path} row group {part.row_group}: words are not in the order of their counts;"
-            f" make an ordered table: {how}"
+            " make an ordered table of it, by count with `merge`"
         )
 
 

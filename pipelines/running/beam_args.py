@@ -1,15 +1,8 @@
-"""What messages call the arguments for Beam, and show of them: their names, never their values."""
+"""What messages show of the arguments for Beam: their names, never their values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from wordpiece_core.declaration import called
-
-
-def beam_args_name() -> str:
-    """What messages call the arguments for Beam."""
-    return called("arguments after --", "beam_args")
 
 
 def names_of(beam_args: Sequence[str]) -> str:

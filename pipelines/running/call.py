@@ -13,7 +13,6 @@ from wordpiece_core.declaration import (
     REQUIRED,
     Declared,
     Option,
-    named,
     option,
 )
 from wordpiece_core.errors import OptionError
@@ -77,16 +76,16 @@ class FollowOptions(Declared):
         False, Flag(), "Continue with new files as they appear, until stopped.", section=MAIN
     )
     poll: float = option(
-        5.0, Duration(least=0.1), "With {follow}: time between two listings of the inputs."
+        5.0, Duration(least=0.1), "With `follow`: time between two listings of the inputs."
     )
     until_idle: float | None = option(
-        None, Duration(), "With {follow}: stop when no new file has appeared for this time."
+        None, Duration(), "With `follow`: stop when no new file has appeared for this time."
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.until_idle is not None and not self.follow:
-            raise OptionError(f"{named('until_idle')}: give {named('follow')} too")
+            raise OptionError("until_idle: give `follow` too")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,4 +111,4 @@ class Call(JobCall):
     def check_inputs(self, *others: object) -> None:
         """OptionError unless there are inputs, or something else to read."""
         if not self.inputs and not any(others):
-            raise OptionError(f"give {named(INPUTS)}: files, globs or directories")
+            raise OptionError(f"give `{INPUTS}`: files, globs or directories")

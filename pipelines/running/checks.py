@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from pipelines.running.beam_args import beam_args_name
 from pipelines.running.call import Call, JobCall
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError
 from wordpiece_core.storage import check_writable
 
@@ -22,9 +20,9 @@ def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
     accept, and JobError if a job server cannot be reached.
     """
     if isinstance(beam_args, str) or not all(isinstance(arg, str) for arg in beam_args or ()):
-        raise OptionError(f"{beam_args_name()}: give a list of texts, as ['--runner=FlinkRunner']")
+        raise OptionError("beam_args: give a list of texts, as ['--runner=FlinkRunner']")
     if isinstance(call, Call):
-        check_writable(named("output"), call.output)
+        check_writable("output", call.output)
     if not beam_args:
         return call
     from pipelines.running.runner import check_beam_args

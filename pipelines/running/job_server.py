@@ -8,7 +8,6 @@ import grpc
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 
-from pipelines.running.beam_args import beam_args_name
 from wordpiece_core.errors import JobError, OptionError
 
 REACH_SECONDS = 10.0  # a job server answers within milliseconds
@@ -27,8 +26,7 @@ def reach_job_server(options: PipelineOptions, unknown: Sequence[str] = ()) -> N
     neither = [name for name in names if name.lstrip("-") not in known]
     if neither:
         raise OptionError(
-            f"{beam_args_name()}: neither Beam nor the job server at {endpoint} knows"
-            f" {' '.join(neither)}"
+            f"beam_args: neither Beam nor the job server at {endpoint} knows {' '.join(neither)}"
         )
 
 

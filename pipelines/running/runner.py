@@ -31,7 +31,7 @@ from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
 from pipelines.files.lease import Lease
-from pipelines.running.beam_args import beam_args_name, names_of
+from pipelines.running.beam_args import names_of
 from pipelines.running.figures import PipelineFigures
 from pipelines.running.flink import FlinkJob
 from pipelines.running.job_server import reach_job_server
@@ -72,7 +72,7 @@ def check_beam_args(beam_args: Sequence[str]) -> bool:
     unknown = _unknown(beam_args)
     options = pipeline_options(beam_args)
     if unknown and is_local(options):
-        raise OptionError(f"{beam_args_name()}: Beam does not know {names_of(unknown)}")
+        raise OptionError(f"beam_args: Beam does not know {names_of(unknown)}")
     _check_taken(options, beam_args)
     if not is_local(options):
         reach_job_server(options, unknown)
@@ -84,7 +84,7 @@ def _check_taken(options: PipelineOptions, beam_args: Sequence[str]) -> None:
     number = options.view_as(DirectOptions).direct_num_workers
     if not 1 <= number <= MOST_WORKERS:
         raise OptionError(
-            f"{beam_args_name()}: --direct_num_workers={number}: give 1 to {MOST_WORKERS}, or leave"
+            f"beam_args: --direct_num_workers={number}: give 1 to {MOST_WORKERS}, or leave"
             " it out for one for each core"
         )
     local = is_local(options)
@@ -94,7 +94,7 @@ def _check_taken(options: PipelineOptions, beam_args: Sequence[str]) -> None:
         with _new_pipeline(options, runner):
             pass
     except (ValueError, TypeError, ImportError, AttributeError) as error:
-        raise OptionError(f"{beam_args_name()}: {one_line(error)}") from error
+        raise OptionError(f"beam_args: {one_line(error)}") from error
 
 
 def runner_name(options: PipelineOptions) -> str:
@@ -220,13 +220,13 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises an OptionError where `argparse` would exit."""
 
     def error(self, message: str) -> NoReturn:
-        raise OptionError(f"{beam_args_name()}: {message}") from None
+        raise OptionError(f"beam_args: {message}") from None
 
 
 def _check_text(beam_args: Sequence[str]) -> None:
     for arg in beam_args:
         if not is_utf8(arg):
-            raise OptionError(f"{beam_args_name()}: {os.fsencode(arg)!r} is not UTF-8")
+            raise OptionError(f"beam_args: {os.fsencode(arg)!r} is not UTF-8")
 
 
 def _unknown(beam_args: Sequence[str]) -> list[str]:

@@ -12,7 +12,6 @@ from pipelines.counting.options import CountOptions
 from pipelines.files.input_files import InputFile
 from pipelines.files.inputs import plan, read_texts
 from wordpiece_core import TextOptions, _kernel
-from wordpiece_core.declaration import named
 
 FEWEST = 0.01  # of the words: fewer are foreign ones in text that has no accents
 MOST_TEXTS = 10_000
@@ -43,7 +42,7 @@ def _warning(texts: pa.Array, text: TextOptions) -> str | None:
     word = written if len(written) == len(kept) else kept
     return (
         f"lowercasing also removes accents: {word[first]} becomes {stripped[first]};"
-        f" {named('strip_accents', off=True)} keeps them"
+        f" `strip_accents=False` keeps them"
     )
 
 

@@ -9,7 +9,7 @@ from pipelines.files import outputs
 from pipelines.training.options import TrainCall
 from pipelines.training.tokenizer_directory import TRAINING
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
-from wordpiece_core.declaration import Declared, named
+from wordpiece_core.declaration import Declared
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import ALL, OF_OTHER_MODELS, WORDPIECE, ExtensionOptions
 from wordpiece_core.tokenizer.composing import splits_as
@@ -57,10 +57,7 @@ def begun(call: TrainCall) -> Begun:
     given = call.continue_from or ""
     place = given.rstrip("/")
     if place == call.output.rstrip("/"):
-        raise OptionError(
-            f"{named('output')}: {place} is what {named('continue_from')} continues; give"
-            " another one"
-        )
+        raise OptionError(f"output: {place} is what `continue_from` continues; give another one")
     record = outputs.read_json(join(place, TRAINING))
     found = record if isinstance(record, dict) else {}
     if not isinstance(found.get("training"), dict) or not isinstance(found.get("text"), dict):
@@ -71,9 +68,7 @@ def begun(call: TrainCall) -> Begun:
     tokenizer = Tokenizer.load(place)
     size, wanted = len(tokenizer.vocab), call.training.vocab_size
     if wanted <= size:
-        raise OptionError(
-            f"{named('vocab_size')}: {wanted:,}, but {place} has {size:,} tokens; give more"
-        )
+        raise OptionError(f"vocab_size: {wanted:,}, but {place} has {size:,} tokens; give more")
     training = _as_before(call, call.training, found["training"], place)
     text = _as_before(call, call.counting.text, found["text"], place)
     if not splits_as(tokenizer.spec, text):
@@ -99,5 +94,5 @@ def _as_before(call: TrainCall, now: Options, before: dict[str, Any], place: str
         value, then = getattr(now, option.name), getattr(made, option.name)
         given = option.name in call.given or value != getattr(usual, option.name)
         if value != then and given:
-            raise OptionError(f"{named(option.name)}: {value}, but {place} was trained with {then}")
+            raise OptionError(f"{option.name}: {value}, but {place} was trained with {then}")
     return made

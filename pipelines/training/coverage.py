@@ -12,7 +12,6 @@ from pipelines.counting.word_table import WordRange, WordTable, read_words
 from pipelines.running.runner import local_cores
 from pipelines.running.threads import in_threads
 from wordpiece_core import Tokenizer
-from wordpiece_core.declaration import named
 from wordpiece_core.options import UNIGRAM, TrainingOptions
 
 MANY_UNKNOWN = 0.01  # of words, or of text that is left out: more is worth a warning
@@ -101,8 +100,8 @@ def long_words_warning(table: WordTable, training: TrainingOptions) -> str | Non
         return None
     return (
         f"{left_out / all_text:.1%} of the text is in words of more than {training.max_word_length}"
-        f" characters, which training leaves out; raise {named(LONGER)}, or, of bytes, split them"
-        f" with {named('pre_tokenizer')} none"
+        f" characters, which training leaves out; raise `{LONGER}`, or, of bytes, split them"
+        f" with `pre_tokenizer` none"
     )
 
 
@@ -130,4 +129,4 @@ def _remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions)
             found[row["remedy"]] += row["count_sum"]
     least = WORTH_NAMING * found.total()
     useful = [name for name, count in found.most_common() if name and count >= least]
-    return [f"{CHANGE[name]} {named(name)}" for name in useful]
+    return [f"{CHANGE[name]} `{name}`" for name in useful]

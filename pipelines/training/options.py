@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipelines.comparing.options import TokenizerOptions
 from pipelines.counting.options import CountOptions, ReadingOptions
 from pipelines.running.call import INPUTS, Call
-from wordpiece_core.declaration import MAIN, OUTPUT, REQUIRED, checked, group, named, option
+from wordpiece_core.declaration import MAIN, OUTPUT, REQUIRED, checked, group, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Flag, Place, Size, Whole
 from wordpiece_core.options import (
@@ -30,13 +30,13 @@ class WordsCall(Call):
     ALTERNATIVES = (("inputs", "word_counts"),)
 
     word_counts: str | None = option(
-        None, Place(), "Train on this word table instead of {inputs}.", section=MAIN
+        None, Place(), "Train on this word table instead of `inputs`.", section=MAIN
     )
     work_dir: str | None = option(
         None,
         Place(),
         "Directory of intermediate results, from which a killed run continues.",
-        shown_default="{output} followed by .work",
+        shown_default="`output` followed by .work",
     )
     keep_work: bool = option(False, Flag(), "Keep the work directory when done.", in_config=True)
     overwrite: bool = option(
@@ -46,11 +46,9 @@ class WordsCall(Call):
     def check_words(self, reading: ReadingOptions) -> None:
         """OptionError unless it says where the words come from, and no more than that."""
         if self.inputs and self.word_counts:
-            raise OptionError(f"give either {named('inputs')} or {named('word_counts')}")
+            raise OptionError("give either `inputs` or `word_counts`")
         if reading.group_column and self.word_counts:
-            raise OptionError(
-                f"{named('group_column')}: give it to the count that makes the word table"
-            )
+            raise OptionError("group_column: give it to the count that makes the word table")
         self.check_inputs(self.word_counts)
 
 

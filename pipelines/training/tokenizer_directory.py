@@ -21,7 +21,6 @@ import pyarrow as pa
 from pipelines.files import outputs
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core import storage
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError, short
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.writing import tokenizer_files
@@ -65,8 +64,7 @@ def check_tokenizer_directory(output: str, identity: Mapping[str, Any], *, overw
     difference = _difference(identity, record) or _changed_file(output, record)
     if difference and not overwrite:
         raise OptionError(
-            f"{output}: holds a tokenizer {difference}; give {named('overwrite')} or another"
-            " directory"
+            f"{output}: holds a tokenizer {difference}; give `overwrite` or another directory"
         )
 
 

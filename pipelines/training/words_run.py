@@ -28,7 +28,6 @@ from pipelines.training.options import TokenizerWordsCall, TrainCall, WordsCall
 from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer
 from pipelines.training.work_directory import HeldError, TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.storage import check_writable
 from wordpiece_core.tokenizer.composing import splits_as, text_options
@@ -220,9 +219,7 @@ class TokenizerRun(WordsRun[Changing, Done]):
         """The tokenizer to change. OptionError if it is where the output is to be."""
         call = self.call
         if f"{call.tokenizer.rstrip('/')}/".startswith(f"{call.output.rstrip('/')}/"):
-            raise OptionError(
-                f"{named('output')}: {call.output} holds the tokenizer; give another directory"
-            )
+            raise OptionError(f"output: {call.output} holds the tokenizer; give another directory")
         return call.reading.load(call.tokenizer)
 
     def text(self) -> TextOptions:
@@ -235,7 +232,7 @@ def run_on_words(
     """Does a job, while no other run has its output and its work directory."""
     call = checked_call(call, beam_args)
     place = call.work_dir or sibling(call.output, WORK)
-    check_writable(named("work_dir"), place)
+    check_writable("work_dir", place)
     work = TrainingWork(place)
     with one_run(call.output), one_run(work.path):
         return run(call, work, beam_args, progress).run()
@@ -246,9 +243,7 @@ def least_word_count(table: WordTable, wanted: int, call: WordsCall) -> int:
     call asks for."""
     known = table.min_word_count
     if wanted < known and (wanted > 1 or "min_word_count" in call.given):
-        raise OptionError(
-            f"{named('min_word_count')}: {wanted}, but {table.path} was counted with {known}"
-        )
+        raise OptionError(f"min_word_count: {wanted}, but {table.path} was counted with {known}")
     return max(wanted, known)
 
 
@@ -270,7 +265,7 @@ def check_same_text(table: WordTable, tokenizer: TokenizerSpec) -> None:
     name, has = (names[0], wanted[names[0]]) if names else ("pre_tokenizer", "another one")
     raise OptionError(
         f"{name}: {table.path} was counted with {words[name]}, but the tokenizer has {has}; count"
-        f" again with the tokenizer's, or give {named('inputs')}"
+        f" again with the tokenizer's, or give `inputs`"
     )
 
 

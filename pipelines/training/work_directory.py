@@ -32,7 +32,6 @@ from pipelines.files.batches import one_batch
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core import storage
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, short
 from wordpiece_core.options import ExtensionOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -157,7 +156,7 @@ class TrainingWork:
                 raise HeldError(
                     f"{self.path}: holds an unfinished training with {key}"
                     f" {short(found.get(key))}, not {short(value)};"
-                    f" give the same options, another {named('work_dir')}, or delete it"
+                    f" give the same options, another `work_dir`, or delete it"
                 )
 
     # --- Counting --------------------------------------------------------------------------------

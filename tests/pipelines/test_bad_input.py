@@ -187,8 +187,7 @@ def test_a_fault_met_by_a_worker_is_the_same_line(tmp_path: Path, vocab: Path, m
     args = ["encode", tmp_path / "in.jsonl", "--tokenizer", vocab, "--output", tmp_path / "out"]
     outcome = process(*args, *beam)
     reason = f"{tmp_path / 'in.jsonl'} line 4: 'text' holds a number, not text"
-    option = "text_column" if mode == "multi_processing" else "--text-column"
-    assert outcome.fault == f"{reason} (choose another key with {option})"
+    assert outcome.fault == f"{reason} (choose another key with --text-column)"
     assert [line.split(",")[0] for line in outcome.lines[:-1]] == ["encode: failed"]
     assert_nothing_whole(tmp_path / "out")
 
@@ -339,7 +338,7 @@ def test_too_small_a_vocabulary_is_told_with_the_size_it_needs(tmp_path: Path) -
     outcome = run("train", shard, tmp_path, "--vocab-size", "8")
     assert outcome.status == 2
     assert outcome.fault == (
-        "vocab_size: 8 is too small for 5 special tokens and an alphabet of 4;"
+        "--vocab-size: 8 is too small for 5 special tokens and an alphabet of 4;"
         " make it 9 or more, or set limit_alphabet"
     )
     assert_nothing_whole(tmp_path / "out")

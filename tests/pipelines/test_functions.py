@@ -76,9 +76,9 @@ def test_a_tokenizer_itself_can_be_given(tmp_path: Path, shard: str) -> None:
 def test_what_is_wrong_is_an_error_of_the_project(tmp_path: Path) -> None:
     with pytest.raises(wp.InputError, match=r"nothing\.txt: no such file"):
         pipelines.count(tmp_path / "nothing.txt", output=tmp_path / "words", quiet=True)
-    with pytest.raises(wp.OptionError, match=r"^give inputs: files, globs or directories"):
+    with pytest.raises(wp.OptionError, match=r"^give `inputs`: files, globs or directories"):
         pipelines.count(output=tmp_path / "words")
-    with pytest.raises(wp.OptionError, match=r"^pack: give max_length, the length of a sequence"):
+    with pytest.raises(wp.OptionError, match=r"^pack: give `max_length`, the length of a sequence"):
         pipelines.encode("in", output="out", tokenizer="vocab.txt", pack=True)
     with pytest.raises(wp.OptionError, match=r"^beam_args: Beam does not know --no_such"):
         pipelines.count("in", output=tmp_path / "words", beam_args=["--no_such=1"])
@@ -163,8 +163,7 @@ def test_workers_name_the_option_that_helps(tmp_path: Path, mode: str) -> None:
             path, tokenizer=vocab, output=tmp_path / "out", beam_args=beam_args, quiet=True
         )
     fault = f"{path}: column 'kept' is struct<>, which Parquet cannot store"
-    assert str(raised.value) == f"{fault} (leave it out with keep_columns)"
+    assert str(raised.value) == f"{fault} (leave it out with `keep_columns`)"
     args = ["encode", path, "--tokenizer", vocab, "--output", tmp_path / "out-2"]
-    # A worker process on its own does not know that a command waits for it.
-    name = "keep_columns" if mode == "multi_processing" else "--keep-columns"
-    assert wordpiece(*args, "--", *beam_args).fault == f"{fault} (leave it out with {name})"
+    said = wordpiece(*args, "--", *beam_args).fault
+    assert said == f"{fault} (leave it out with --keep-columns)"

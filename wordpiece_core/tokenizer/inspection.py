@@ -72,7 +72,7 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Inspection:
-    """`reasons`: of BPE and Unigram, why each word without an unknown part has its tokens; None
+    """reasons: of BPE and Unigram, why each word without an unknown part has its tokens; None
     with WordPiece, which takes the longest, and for what the library `tokenizers` runs."""
 
     text: str

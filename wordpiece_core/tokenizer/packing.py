@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from wordpiece_core import _kernel
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import MOST_PADDED, EncodingOptions
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
@@ -102,7 +101,7 @@ def _frame(tokenizer: Tokenizer) -> tuple[int | None, int]:
             return None, separator
     raise OptionError(
         "pack: the tokenizer has no sep_token or eos_token to put between documents; name a token"
-        f" with {named('append_eos')} and {named('eos_token')}"
+        " with `append_eos` and `eos_token`"
     )
 
 

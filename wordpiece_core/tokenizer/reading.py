@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 from wordpiece_core import _kernel
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line, shown
 from wordpiece_core.options import TextOptions
 from wordpiece_core.tokenizer.by_class import BERT, TakenAsFileWarning, built, class_of
@@ -206,7 +205,7 @@ def _of_class(directory: _Directory) -> TokenizerSpec:
     elif directory.text(TOKENIZER) is None:
         raise InputError(
             f"{directory.path}: its class {name} is code of its own, which is not run; give"
-            f" {named('encoding')} if it has ranks of tiktoken, or a tokenizer.json"
+            f" `encoding` if it has ranks of tiktoken, or a tokenizer.json"
         )
     warnings.warn(TakenAsFileWarning(whole, name), stacklevel=4)
     return _configured(_of_files(directory, None), directory)

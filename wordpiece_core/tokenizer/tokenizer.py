@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, shown
 from wordpiece_core.option_kinds import is_utf8
 from wordpiece_core.options import (
@@ -270,9 +269,9 @@ class Tokenizer:
         if not is_wanted:
             return None
         if token is None and role not in self._roles:
-            raise OptionError(f"the tokenizer has no {role}; name a token with {named(role)}")
+            raise OptionError(f"the tokenizer has no {role}; name a token with `{role}`")
         if token is not None and token not in self.ids:
-            raise OptionError(f"{named(role)}: {shown(token)} is not in the vocabulary")
+            raise OptionError(f"{role}: {shown(token)} is not in the vocabulary")
         return self._roles[role] if token is None else token
 
     @property
@@ -435,7 +434,7 @@ class Tokenizer:
             missing = "[SEP]" if "[CLS]" in self.ids else "[CLS]"
             raise OptionError(f"add_special_tokens: the vocabulary has no {missing}")
         if pairs and options.marks_boundaries:
-            name = named("append_eos" if options.append_eos else "prepend_bos")
+            name = "`append_eos`" if options.append_eos else "`prepend_bos`"
             raise OptionError(f"{name}: cannot be used with pairs of texts")
         self.boundary_tokens(options)
         if options.padding and self.pad_id is None:

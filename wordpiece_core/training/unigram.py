@@ -180,7 +180,7 @@ class UnigramTraining(RoundAlgorithm):
         self._ended(done, None if done.is_last else _kernel.UnigramModel(done.decided))
 
     def _ended(self, done: FinishedRound, model: _kernel.UnigramModel | None) -> None:
-        """`model`: that of the pieces decided, if there is another round."""
+        """model: that of the pieces decided, if there is another round."""
         if "log_likelihood" in done.facts:
             nats = done.facts["log_likelihood"] / 2**LOG_BITS
             self.estimates.append({"pieces": done.facts["pieces"], "log_likelihood": nats})

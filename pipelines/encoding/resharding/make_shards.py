@@ -36,7 +36,6 @@ from pipelines.files.outputs import NewFile
 from pipelines.files.schemas import conformed
 from pipelines.running.figures import report
 from wordpiece_core import Tokenizer, storage
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, one_line
 from wordpiece_core.uri import join
 
@@ -167,7 +166,7 @@ def resharding_errors(name: str) -> Iterator[None]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(
             f"{name}: cannot be resharded ({one_line(error)}); leave columns that are neither text"
-            f" nor numbers out with {named('keep_columns')}"
+            f" nor numbers out with `keep_columns`"
         ) from error
 
 

@@ -49,7 +49,6 @@ from pipelines.files import inputs, outputs
 from pipelines.files.publishing import Publication
 from pipelines.files.schemas import joined_schema
 from wordpiece_core import Tokenizer, __version__, storage
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import OptionError, OutputError
 from wordpiece_core.uri import join
 
@@ -300,7 +299,7 @@ class Resharding:
         size, _ = size_of(target, self.tokenizer, ShardTask(0, 0, (), 0, 1))
         if size >= target.size:
             raise OptionError(
-                f"{named('shard_size')}: a shard of these columns has {size:,} bytes without a"
+                f"shard_size: a shard of these columns has {size:,} bytes without a"
                 " row; give more than that"
             )
         return size

@@ -173,7 +173,7 @@ def test_warnings_say_how_a_word_table_differs_from_its_text(corpus: Path, tmp_p
 
 BERT = TextOptions()
 GPT2_WORDS = TextOptions(pre_tokenizer="gpt2")
-SPLIT = "split as pre_tokenizer bert splits text"
+SPLIT = "split as `pre_tokenizer` bert splits text"
 CHANGED = "lowercased, stripped of accents, without control characters, split at each CJK character"
 
 
@@ -190,7 +190,7 @@ CHANGED = "lowercased, stripped of accents, without control characters, split at
         (AS_IT_IS, {"text": GPT2_WORDS}, None),
         (GPT2_WORDS, {"text": GPT2_WORDS}, None),
         (GPT2_WORDS, {"text": AS_IT_IS, "rules": ByteLevel()}, None),
-        (GPT2_WORDS, {}, "split as pre_tokenizer gpt2 splits text"),
+        (GPT2_WORDS, {}, "split as `pre_tokenizer` gpt2 splits text"),
     ],
 )
 def test_a_table_with_other_normalization_or_pre_tokenization_gives_a_warning(
@@ -198,7 +198,7 @@ def test_a_table_with_other_normalization_or_pre_tokenization_gives_a_warning(
 ) -> None:
     tokenizer = Tokenizer.of(TokenizerSpec(["[UNK]", "a"], **spec))
     found = list(warnings_on_table(WordTable("words", [], text=of_table), "mine", tokenizer))
-    wanted = f"words: its words are {lost}, which mine does not do; give on with the text for"
+    wanted = f"words: its words are {lost}, which mine does not do; give `on` with the text for"
     assert [text.startswith(wanted) for text in found] == ([] if lost is None else [True])
 
 
@@ -273,7 +273,7 @@ def test_errors_are_one_line_that_names_the_fix(
     (tmp_path / "none.json").write_text('{"a": 1}')
     (tmp_path / "other.json").write_text('{"model": {"type": "New"}}')
     for args, status, text in [
-        ((), 2, "give TOKENIZER, before --on"),
+        ((), 2, "give TOKENIZER: tokenizer directories"),
         ((uncased,), 2, "give either --on or --word-counts"),
         ((uncased, "--on", corpus, "--word-counts", "x"), 2, "give either --on or --word-counts"),
         ((tmp_path / "bad.json", "--on", corpus), 1, "bad.json: not JSON"),

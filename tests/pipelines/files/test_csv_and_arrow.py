@@ -107,7 +107,7 @@ def test_zero_bytes_are_replaced_and_hide_no_quotes(tmp_path: Path) -> None:
         ('id,text\n1,a\n2,"b\n3,c', " row 3: a quote is not closed"),
         ('id,text\n1,a\n2,"b\n""', " row 3: a quote is not closed"),
         (b"id,text\n1,\xe9,\xff\n", " row 2: it has 3 fields, and the first row 2; fix it"),
-        ("id,body\n1,a\n", ": no column 'text'; it has 'id', 'body' (choose with text_column)"),
+        ("id,body\n1,a\n", ": no column 'text'; it has 'id', 'body' (choose with `text_column`)"),
         ("text,text\n1,a\n", ": two columns are named 'text'; rename one"),
         (b"id,\xff\n1,a\n", ": holds a name that is not UTF-8"),
     ],
@@ -185,7 +185,7 @@ def test_without_quoting_quotes_are_text(tmp_path: Path, name: str) -> None:
     write(path, gzip.compress(data) if name.endswith("gz") else data)
     message = fault(lambda: texts(resolve([str(path)])[0]))
     assert message.startswith(f"{path} row 2: a quoted field ends before 2, not before a delimiter")
-    assert message.endswith("; give no_quoting if quotes are text")
+    assert message.endswith("; give `no_quoting` if quotes are text")
     (file,) = resolve([str(path)], quoting=False)
     for size in range(1, 40):
         with mock.patch.object(csv_input, "BLOCK_BYTES", size):
@@ -349,7 +349,7 @@ def test_what_parquet_would_not_give_back_is_refused(tmp_path: Path, kept: pa.Ar
     )
     message = fault(lambda: rows_of(file))
     assert message.startswith(f"{file.path}: column 'k' of {kept.type} cannot be stored (")
-    assert message.endswith("leave it out with keep_columns")
+    assert message.endswith("leave it out with `keep_columns`")
     assert texts(file) == ["a", "b", "c"]
 
 
@@ -437,7 +437,7 @@ def test_what_is_no_object_on_the_way_to_a_text_is_named(tmp_path: Path, value: 
     ):
         found = fault(call)
         assert found.startswith(f"{file.path} line 2: {place} holds a")
-        assert found.endswith("not an object (choose another key with text_column)")
+        assert found.endswith("not an object (choose another key with `text_column`)")
 
 
 def test_a_name_with_a_dot_comes_first(tmp_path: Path) -> None:

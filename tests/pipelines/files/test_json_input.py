@@ -226,7 +226,7 @@ def test_keys_that_are_not_kept_may_hold_anything(tmp_path: Path, other: str) ->
     assert texts(file) == ["a", "b"]
     assert rows_of(file, ["n"]) == [{"n": 1}, {"n": 2}]
     assert rows_of(file, []) == [{}, {}]
-    assert "leave it out with keep_columns" in fault(lambda: rows_of(file))
+    assert "leave it out with `keep_columns`" in fault(lambda: rows_of(file))
 
 
 @pytest.mark.parametrize("block", [1, 20, 1 << 20])

@@ -282,7 +282,7 @@ def test_the_page_is_the_same_for_any_number_of_workers(full: Report, tmp_path: 
 def test_a_page_is_replaced_and_another_file_is_not(tokenizer: Path, tmp_path: Path) -> None:
     output = tmp_path / "report.html"
     output.write_text("<p>my notes")
-    with pytest.raises(OutputError, match=r"report.html: .*give overwrite, or another file"):
+    with pytest.raises(OutputError, match=r"report.html: .*give `overwrite`, or another file"):
         pipelines.report(str(tokenizer), output=str(output), quiet=True)
     assert output.read_text() == "<p>my notes"
     for overwrite in (True, False):
@@ -303,8 +303,8 @@ def test_a_failed_report_names_the_fix_and_leaves_the_earlier_page(
         with pytest.raises(kind, match=match):
             pipelines.report(str(place or tokenizer), output=output, quiet=True, **options)
 
-    refused(OptionError, "give either on or word_counts", on="a", word_counts="b")
-    refused(OptionError, "group_column: .* give on with", group_column="source")
+    refused(OptionError, "give either `on` or `word_counts`", on="a", word_counts="b")
+    refused(OptionError, "group_column: .* give `on` with", group_column="source")
     refused(InputError, "'missing'", on=str(corpus), text_column="missing")
     refused(InputError, "no such file|no tokenizer|no file", place=tmp_path / "none")
     unordered = tmp_path / "unordered"

@@ -120,7 +120,7 @@ def test_new_tokens_take_free_slots(tmp_path: Path, base: Path, domain: Path) ->
     args = ["extend", base, domain, "--output", tmp_path / "out", "--into", "unused"]
     outcome = wordpiece(*args, "--new-tokens", "5")
     assert outcome.status == 2
-    assert outcome.fault.startswith("new_tokens: 5, but only 4 [unusedN]")
+    assert outcome.fault.startswith("--new-tokens: 5, but only 4 [unusedN]")
     done(*args)
     old, new = vocab_of(base), vocab_of(tmp_path / "out")
     assert [i for i in range(120) if old[i] != new[i]] == [1, 6, 7, 8]
@@ -205,7 +205,7 @@ def test_words_with_other_text_options_are_refused(
     for command in (["extend", base, "--new-tokens", "5"], ["prune", base, "--vocab-size", "99"]):
         outcome = wordpiece(*command, *args)
         assert outcome.status == 2
-        assert outcome.fault.startswith("lowercase: ")
+        assert outcome.fault.startswith("--lowercase: ")
 
 
 # --- train --continue -----------------------------------------------------------------------------
@@ -318,4 +318,4 @@ def test_more_tokens_than_wanted_are_a_warning(tmp_path: Path, base: Path, domai
     left = len(vocab_of(tmp_path / "out"))
     assert f"warning: {left} tokens are left, not 9: they are special" in outcome.err
     outcome = wordpiece("prune", base, domain, "--vocab-size", "500", "--output", tmp_path / "x")
-    assert "vocab_size: 500, and there are 120 tokens; give fewer" in outcome.fault
+    assert "--vocab-size: 500, and there are 120 tokens; give fewer" in outcome.fault

@@ -204,13 +204,13 @@ def test_unknown_words_that_no_option_made_are_a_warning_without_a_fix(tmp_path:
 @pytest.mark.parametrize(
     ("options", "fix"),
     [
-        ({"min_word_count": 5}, "lower min_word_count"),
-        ({"max_word_length": 5}, "raise max_word_length"),
-        ({"limit_alphabet": 2}, "raise limit_alphabet"),
-        ({"limit_alphabet": 4, "min_word_count": 5}, "lower min_word_count"),
+        ({"min_word_count": 5}, "lower `min_word_count`"),
+        ({"max_word_length": 5}, "raise `max_word_length`"),
+        ({"limit_alphabet": 2}, "raise `limit_alphabet`"),
+        ({"limit_alphabet": 4, "min_word_count": 5}, "lower `min_word_count`"),
         (
             {"limit_alphabet": 2, "min_word_count": 10},
-            "raise limit_alphabet, lower min_word_count",
+            "raise `limit_alphabet`, lower `min_word_count`",
         ),
     ],
 )
@@ -315,7 +315,7 @@ def test_lowercasing_that_removes_many_accents_is_a_warning(tmp_path: Path) -> N
     outcome = done(*args, tmp_path / "tok")
     assert f"{said} --no-strip-accents keeps them" in outcome.err
     result = pipelines.train(shard, output=str(tmp_path / "p"), vocab_size=80, quiet=True)
-    assert f"{said} strip_accents=False keeps them" in result.warnings()
+    assert f"{said} `strip_accents=False` keeps them" in result.warnings()
     for option in ("--no-strip-accents", "--strip-accents", "--no-lowercase"):
         assert "accents" not in done(*args, tmp_path / option, option).err
     plain = write_shard(tmp_path / "b.txt", english(50))

@@ -177,7 +177,7 @@ def test_an_encoding_can_be_named(tmp_path: Path) -> None:
     assert of_directory(text)["input_ids"] == named(text)["input_ids"]
     with pytest.raises(wp.OptionError, match=r"encoding: .*/none has no ranks of tiktoken"):
         wp.Tokenizer.load(tmp_path / "none", encoding="kimi_k2")
-    with pytest.raises(wp.InputError, match=r"is code of its own.*; give encoding"):
+    with pytest.raises(wp.InputError, match=r"is code of its own.*; give `encoding`"):
         wp.Tokenizer.load(tmp_path)
 
 
@@ -227,7 +227,7 @@ def test_a_tekken_file_has_its_special_tokens_first(tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("vocab.txt", text_of(RANKS), "which are not all of an encoding"),
-        ("mine.tiktoken", text_of(RANKS), "give its name with encoding, one of r50k_base, "),
+        ("mine.tiktoken", text_of(RANKS), "give its name with `encoding`, one of r50k_base, "),
         ("r50k_base.tiktoken", text_of(RANKS) + "x\n", "line 601: 'x' is not a token in base64"),
         ("r50k_base.tiktoken", text_of(RANKS) + "YQ 700\n", "line 601: 'YQ 700' is not a token"),
         ("r50k_base.tiktoken", text_of(RANKS) + "YQ== 700\n", "line 601: token b'a' is empty or"),

@@ -16,7 +16,6 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from wordpiece_core import _kernel
-from wordpiece_core.declaration import named
 from wordpiece_core.errors import InputError, OptionError, shown
 from wordpiece_core.options import ENCODING_NAMES, END_OF_TEXT
 from wordpiece_core.reference.marks import BYTE_CHARACTERS
@@ -164,7 +163,7 @@ def read_ranks(
     if encoding is None:
         raise OptionError(
             f"{path}: holds ranks of tiktoken, which are not all of an encoding; give its name with"
-            f" {named('encoding')}, one of {', '.join(ENCODINGS)}"
+            f" `encoding`, one of {', '.join(ENCODINGS)}"
         )
     if listed:
         encoding = encoding._replace(special_tokens=_renamed(encoding, listed, path))
