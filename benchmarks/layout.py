@@ -32,7 +32,7 @@ LAYOUTS: dict[str, Sequence[str]] = {
 
 
 def layout(setting: Setting) -> Iterator[Row]:
-    """Datasets laid out in shards of at most 8 MiB, whole processes"""
+    """Resharding in shards of about 8 MiB, whole processes"""
     paths = setting.groups[setting.main_group]
     texts = read_texts(paths)
     small = write_files(texts, FILES, setting.work)

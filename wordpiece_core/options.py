@@ -313,13 +313,13 @@ class EncodingOptions(Declared):
             if getattr(self, name) is not None and not getattr(self, wanted):
                 raise OptionError(f"{name}: give `{wanted}` too")
         if self.sample_alpha is not None and self.bpe_dropout is not None:
-            raise OptionError("sample_alpha, bpe_dropout: give only one of them")
+            raise OptionError("give either `sample_alpha` or `bpe_dropout`")
         if self.sample_seed is not None and not self.samples:
-            raise OptionError("sample_seed: give sample_alpha or bpe_dropout too")
+            raise OptionError("sample_seed: give `sample_alpha` or `bpe_dropout` too")
         if self.sample_seed is None and self.samples:
             object.__setattr__(self, "sample_seed", 0)
         if self.max_length is None and (self.padding or self.stride is not None):
-            raise OptionError(f"{'padding' if self.padding else 'stride'}: give a max_length too")
+            raise OptionError(f"{'padding' if self.padding else 'stride'}: give a `max_length` too")
         if self.padding or self.stride is not None:
             wanted = f"{MOST_PADDED:,} or less, with {'padding' if self.padding else 'stride'}"
             _check((self.max_length or 0) <= MOST_PADDED, "max_length", self.max_length, wanted)
@@ -554,7 +554,7 @@ class TrainingOptions(Declared):
             )
         if text.is_composed and self.word_boundary == SPACE_MARK:
             raise OptionError(
-                f"`pre_tokenizer`, `normalizer`: with word_boundary {SPACE_MARK},"
+                f"`pre_tokenizer`, `normalizer`: with `word_boundary` {SPACE_MARK},"
                 " give only bert or whitespace"
             )
         return self.word_boundary if self.model == BPE else None
@@ -593,7 +593,7 @@ class ExtensionOptions(Declared):
 
     >>> ExtensionOptions(into="unused", vocab_size=31_000)
     Traceback (most recent call last):
-    wordpiece_core.errors.OptionError: vocab_size: stays as it is with into=unused; give new_tokens
+    wordpiece_core.errors.OptionError: vocab_size: fixed with `into` unused; give `new_tokens`
     """
 
     SECTION = TOKENIZER
@@ -633,14 +633,14 @@ class ExtensionOptions(Declared):
         if self.criterion is None:
             object.__setattr__(self, "criterion", "pmi")
         if self.into == "unused" and self.vocab_size is not None:
-            raise OptionError("vocab_size: stays as it is with into=unused; give new_tokens")
+            raise OptionError("vocab_size: fixed with `into` unused; give `new_tokens`")
         if self.new_tokens is not None and self.vocab_size is not None:
-            raise OptionError("give either new_tokens or vocab_size")
+            raise OptionError("give either `new_tokens` or `vocab_size`")
 
     def check_size(self) -> None:
         """OptionError unless it is said how many tokens are wanted."""
         if self.into == "append" and self.new_tokens is None and self.vocab_size is None:
-            raise OptionError("give new_tokens or vocab_size")
+            raise OptionError("give `new_tokens` or `vocab_size`")
 
 
 def check_threads(threads: int) -> None:

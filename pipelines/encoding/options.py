@@ -57,7 +57,7 @@ class TokenizerChoice(Declared):
         if isinstance(self.tokenizer, Tokenizer):
             if self.reading != TokenizerOptions() or self.unk_scope != "word":
                 raise OptionError(
-                    "lowercase, encoding, unk_scope: give them where the tokenizer is made"
+                    "`lowercase`, `encoding`, `unk_scope`: give them where the tokenizer is made"
                 )
             return self.tokenizer
         return self.reading.load(self.tokenizer, self.unk_scope)
@@ -153,7 +153,7 @@ class ReshardOptions(Declared):
     shard_size: int | None = option(
         None,
         Size(least=LEAST_SHARD_SIZE),
-        "Maximum size of a shard; rows of all inputs are joined.",
+        "Approximate size of a shard; rows of all inputs are joined.",
         shown_default="off; 256MiB with `pack`, `shuffle`, `splits`, `format`",
         section=MAIN,
     )
@@ -185,7 +185,7 @@ class ReshardOptions(Declared):
 
     @property
     def size(self) -> int:
-        """The most bytes of a shard."""
+        """About the bytes of a shard."""
         return self.shard_size or SHARD_SIZE
 
     @property

@@ -339,7 +339,7 @@ def test_too_small_a_vocabulary_is_told_with_the_size_it_needs(tmp_path: Path) -
     assert outcome.status == 2
     assert outcome.fault == (
         "--vocab-size: 8 is too small for 5 special tokens and an alphabet of 4;"
-        " make it 9 or more, or set limit_alphabet"
+        " make it 9 or more, or set --limit-alphabet"
     )
     assert_nothing_whole(tmp_path / "out")
     assert run("train", shard, tmp_path, "--vocab-size", "9").status == 0

@@ -219,7 +219,7 @@ def test_a_text_alone_is_no_pair_and_does_not_lose_its_place() -> None:
 
 
 def test_wrong_options_are_refused_where_the_transform_is_made() -> None:
-    with pytest.raises(wp.OptionError, match="stride: give a max_length too"):
+    with pytest.raises(wp.OptionError, match="stride: give a `max_length` too"):
         pipelines.EncodeTexts(TOKENIZER, stride=2)
     cls = r"the vocabulary has no \[CLS\] or no \[SEP\]; give `add_special_tokens=False`"
     with pytest.raises(wp.OptionError, match=cls):

@@ -604,7 +604,7 @@ class LibraryEncoder:
         for token, word in zip(ids, words, strict=True):
             if word is not None and token in self.forbidden:
                 raise InputError(
-                    f"a word becomes the special token {token}, in spite of split_special_tokens"
+                    f"a word becomes the special token {token}, in spite of `split_special_tokens`"
                 )
 
     # --- For a word table ---

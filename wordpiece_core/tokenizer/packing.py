@@ -135,7 +135,7 @@ def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
     elif not tokenizer.adds_special_tokens:
         missing = "[SEP]" if "[CLS]" in tokenizer.ids else "[CLS]"
         raise OptionError(
-            f"add_special_tokens, which packing needs: the vocabulary has no {missing}; use one"
+            f"`add_special_tokens`, which packing needs: the vocabulary has no {missing}; use one"
             " that has it"
         )
     tokenizer.check_options(options)

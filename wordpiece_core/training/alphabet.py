@@ -157,5 +157,5 @@ def check_size(alphabet: int, options: TrainingOptions) -> None:
         raise OptionError(
             f"vocab_size: {options.vocab_size} is too small for {len(options.special_tokens)}"
             f" special tokens{and_bytes} and an alphabet of {alphabet};"
-            f" make it {least} or more, or set limit_alphabet"
+            f" make it {least} or more, or set `limit_alphabet`"
         )

@@ -264,7 +264,7 @@ def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
     if len(new) > goal.new_tokens:
         raise OptionError(
             f"new_tokens: {goal.new_tokens:,} are too few for {len(new):,} new characters, at the"
-            " beginning of words or inside; give more, or fewer new_characters"
+            " beginning of words or inside; give more, or fewer `new_characters`"
         )
     return InitialVocabulary([*goal.base.vocab, *sorted(new)], [], by_longest_match=True)
 

@@ -21,10 +21,10 @@ SHARDS, SHUFFLED = 0, 1  # the numbers of the plans of a run
 
 
 def make_shards(
-    target: Target, tasks: Sequence[ShardTask], empty: int, threads: int, beam_args: Sequence[str]
+    target: Target, tasks: Sequence[ShardTask], threads: int, beam_args: Sequence[str]
 ) -> None:
-    """Makes the shards of tasks. `empty`: the bytes of a shard without rows."""
-    step = MakeShards(target, empty, threads)
+    """Makes the shards of tasks."""
+    step = MakeShards(target, threads)
     run_planned(
         *(target.dataset, SHARDS, tasks, lambda task: 1 + task.weight),
         *(lambda fields: ShardTask(**fields), step, beam_args),

@@ -32,7 +32,7 @@ from pipelines.encoding.directory.state import Contents, read_contents
 from pipelines.encoding.directory.status import ShardResult, WeightedResult, is_of
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.plan import EncodePlan, plan_files
-from pipelines.encoding.resharding.assign import FILLED, ShardTask, assign, number_of_shards
+from pipelines.encoding.resharding.assign import ShardTask, assign
 from pipelines.encoding.resharding.formats import DS, ROW_BYTES, id_type
 from pipelines.encoding.resharding.made_shards import (
     MADE_JSON,
@@ -48,21 +48,19 @@ from pipelines.encoding.run import SAMPLE, EncodeRun
 from pipelines.files import inputs, outputs
 from pipelines.files.publishing import Publication
 from pipelines.files.schemas import joined_schema
-from wordpiece_core import Tokenizer, __version__, storage
+from wordpiece_core import __version__, storage
 from wordpiece_core.errors import OptionError, OutputError
 from wordpiece_core.uri import join
 
 WORK_COMPRESSION = "lz4"  # of encoded inputs, which are soon deleted
 PLAIN_ROW_BYTES = 1  # of a row of Parquet, besides its ids and kept columns
 STORED_UINT16 = 1 << 16  # vocabularies up to this have ids of 16 bits in Parquet
-CODECS = {"lz4": "lz4", "snappy": "snappy", "none": None}  # others compress about as zstd
+SHRINKS = {"zstd": 0.72, "gzip": 0.68, "brotli": 0.6, "snappy": 1.0, "lz4": 1.0}
+"""About the bytes of shards for each byte of the encoded inputs, by their compression."""
+SHUFFLED = 1.25  # by how much rows in random order compress less
+LARGE = 64 << 10  # bytes of an encoded input, from which on it shows how well its rows compress
 TASK_BYTES = 8 << 20  # of the shards that a task makes, if they are small
 LEAST_PACKED = 128  # rows that are packed together: less than one is left out
-MOST_SHRUNK = 8  # rows to shuffle are taken to be at most this many times smaller than in memory
-ID_BYTES = 4  # in memory
-SAMPLED_PLACES = 8
-SMALL_SHARD = 1 << 20  # bytes, below which the same rows take more room
-SAMPLED_BYTES = 32 << 20  # of rows, by their weights, that are written to measure their size
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,8 @@ class _Blocks:
     are inputs."""
 
     weights: Sequence[int]
+    sizes: Sequence[int]
     names: Sequence[str]
-
-    @property
-    def weight(self) -> int:
-        """Of all blocks."""
-        return sum(self.weights)
 
 
 class Resharding:
@@ -95,7 +89,7 @@ class Resharding:
             self.dataset.job.update(dtype=str(kind), id_bytes=kind.bit_width // 8)
         self.publication = Publication(call.output, MANIFEST, self.dataset.run, self.dataset.work)
         weights = self._row_weights()
-        recorded = [*weights.bytes, weights.codec, weights.only_ids, *weights.bounds]
+        recorded = [*weights.bytes, weights.only_ids, *weights.bounds]
         options = self._work_options().plain() | {"weights": recorded}
         job = {"tokenizer": self.dataset.job["tokenizer"], "options": options}
         self.encoded = EncodedDirectory(self.dataset.work.place(ENCODED), job, self.dataset.run)
@@ -171,20 +165,19 @@ class Resharding:
         )
 
     def _row_weights(self) -> RowWeights:
-        """Weights are the bytes that rows take in the files of a shard. Where texts are packed,
-        there is an id between two of them."""
+        """Weights are the bytes that rows take in the files of a shard, before compression. Where
+        texts are packed, there is an id between two of them."""
         if self.format == "parquet":
             id_bytes = 2 if len(self.tokenizer.vocab) <= STORED_UINT16 else 4
-            row_bytes, codec = PLAIN_ROW_BYTES, CODECS.get(self.call.shards.compression, "zstd")
+            row_bytes = PLAIN_ROW_BYTES
         else:
             id_bytes, row_bytes = self.dataset.job["id_bytes"], ROW_BYTES[self.format]
-            codec = None
         if self.call.shards.split_sentences:
             row_bytes -= SENTENCE_BYTES
         if self.pack:  # an id between two texts, which these may have themselves
             row_bytes = 0 if self.call.shards.encoding.marks_boundaries else id_bytes
         bounds = split_bounds(self.call.layout.shares)
-        return RowWeights((id_bytes, row_bytes), codec, self.only_ids, bounds)
+        return RowWeights((id_bytes, row_bytes), self.only_ids, bounds)
 
     def _reshard(self, found: Contents) -> tuple[dict[str, Any], int, list[BadShard]]:
         """Does all steps, as far as earlier runs have not. `found`: what the output holds. Returns
@@ -197,9 +190,8 @@ class Resharding:
         target = self._target(sources)
         if self.call.layout.shuffle is not None and sources:
             target = self._shuffle(target, sources, self.call.layout.shuffle)
-        empty = self._empty(target)
-        tasks = self._assign(target, sources, empty)
-        kept = self._make(target, tasks, empty, sum(source.input_rows for source in sources))
+        tasks = self._assign(target, sources)
+        kept = self._make(target, tasks, sum(source.input_rows for source in sources))
         errors = {shard.error.name: shard.error for shard in bad}  # not those of earlier runs
         contents = replace(found, sources=[*sources], errors=errors)
         return self._publish(target, tasks, contents), kept, bad
@@ -220,7 +212,7 @@ class Resharding:
         inputs or options."""
         identity: dict[str, Any] = {
             "job": self.dataset.job,
-            "version": [__version__, *BOUNDS, FILLED, TASK_BYTES, LEAST_PACKED],
+            "version": [__version__, *BOUNDS, TASK_BYTES, LEAST_PACKED],
             "sources": [[source.name, source.input, source.source] for source in sources],
         }
         if self.format == DS:  # whose files have it
@@ -246,9 +238,7 @@ class Resharding:
         from pipelines.encoding.resharding.pipeline import shuffle_rows
 
         of_splits = [sum(split) for split in zip(*(s.weights for s in sources), strict=True)]
-        held = sum(s.bytes + ID_BYTES * s.tokens for s in sources) // MOST_SHRUNK
-        larger = max(held / max(sum(of_splits), 1), 1)  # rows that compress well are held as is
-        buckets = Buckets.of([round(weight * larger) for weight in of_splits])
+        buckets = Buckets.of(of_splits)
         groups = shuffle_groups(sources, buckets)
         target = replace(target, buckets=buckets, files=len(groups))
         done = {*outputs.list_directory(target.folder("buckets"))}
@@ -261,74 +251,55 @@ class Resharding:
     def _stage(self, name: str, rows: int) -> AbstractContextManager[None]:
         return self.encode_run.progress.stage(name, "rows", rows)
 
-    def _assign(
-        self, target: Target, sources: Sequence[WeightedResult], empty: int
-    ) -> list[ShardTask]:
-        """The tasks of all splits. Each is planned to make one shard; or several where shards are
-        so small that most of what a task reads would be for others, or that much would be left out
-        at the end of packed rows."""
+    def _assign(self, target: Target, sources: Sequence[WeightedResult]) -> list[ShardTask]:
+        """The tasks of all splits. Each makes one shard; or several where shards are so small that
+        most of what a task reads would be for others, or that much would be left out at the end of
+        packed rows."""
         splits = range(len(target.splits) if sources else 0)
         if target.buckets is None:
-            names = [source.name for source in sources]
-            blocks = [_Blocks([source.weights[n] for source in sources], names) for n in splits]
+            blocks = [self._of_sources(sources, split) for split in splits]
         else:
-            blocks = list(_of_buckets(target))
-        density = self._density(target, blocks, empty)
-        total = sum(found.weight for found in blocks)
+            weights = sum(sum(source.weights) for source in sources)
+            size = sum(sum(self._of_sources(sources, split).sizes) for split in splits)
+            compressed = self.format == "parquet" and self.call.shards.compression in SHRINKS
+            density = size / max(weights, 1) * (SHUFFLED if compressed else 1)
+            blocks = list(_of_buckets(target, density))
+        total = sum(sum(found.weights) for found in blocks)
         tokens = sum(source.tokens for source in sources)
         tasks: list[ShardTask] = []
         for split, found in enumerate(blocks):
-            weight = found.weight
+            weight, size = sum(found.weights), sum(found.sizes)
             if not weight and (total or target.format != "parquet"):
                 continue  # neither `datasets` nor Megatron reads a split without rows
-            shards = number_of_shards(weight * density, target.size, empty)
-            number = max(min(shards, weight * density / TASK_BYTES), 1)
+            shards = max(round(size / target.size), 1)
+            number = max(min(shards, size / TASK_BYTES), 1)
             if target.options.pack:
                 length = target.options.encoding.max_length or 1
                 rows = tokens * weight / max(total, 1) / length
                 number = max(min(number, rows / LEAST_PACKED), 1)
             at_once = -(-shards // int(number))
-            for slices in assign(found.weights, -(-shards // at_once)):
+            for slices in assign(found.weights, found.sizes, -(-shards // at_once)):
                 parts = [(n, start, end, found.names[n]) for n, start, end in slices]
                 weight = sum(end - start for _, start, end in slices)
                 tasks.append(ShardTask(len(tasks), split, parts, weight, at_once))
         return tasks
 
-    def _empty(self, target: Target) -> int:
-        """The bytes of a shard without rows. OptionError if no shard may have more."""
-        size, _ = size_of(target, self.tokenizer, ShardTask(0, 0, (), 0, 1))
-        if size >= target.size:
-            raise OptionError(
-                f"shard_size: a shard of these columns has {size:,} bytes without a"
-                " row; give more than that"
-            )
-        return size
+    def _of_sources(self, sources: Sequence[WeightedResult], split: int) -> _Blocks:
+        """The rows of a split, with an input in each block. Files of ids are as large as the rows;
+        of Parquet, the encoded inputs show how well they compress."""
+        weights = [source.weights[split] for source in sources]
+        names = [source.name for source in sources]
+        shrinks = SHRINKS.get(self.call.shards.compression)
+        if self.format != "parquet" or shrinks is None:
+            return _Blocks(weights, weights, names)
+        large = [source for source in sources if source.output_bytes >= LARGE] or sources
+        average = _density(large)
+        densities = [_density([s]) if s.output_bytes >= LARGE else average for s in sources]
+        sizes = [round(w * d * shrinks) for w, d in zip(weights, densities, strict=True)]
+        sizes = [max(size, w > 0) for size, w in zip(sizes, weights, strict=True)]
+        return _Blocks(weights, sizes, names)
 
-    def _density(self, target: Target, blocks: Sequence[_Blocks], empty: int) -> float:
-        """The bytes of a shard per unit of weight, without those of a shard without rows. If there
-        may be more than one shard, some rows are written to measure it."""
-        if target.format != "parquet":
-            return self._density_of_ids(target)
-        weights = [found.weight for found in blocks]
-        if max(weights, default=0) <= self.call.layout.size // 2:
-            return 1.0
-        split = weights.index(max(weights))
-        sample = min(SAMPLED_BYTES, self.call.layout.size)
-        density, weight = 1.0, sample
-        for _ in range(2 if sample < SMALL_SHARD else 1):
-            density = sampled_density(target, self.tokenizer, blocks[split], split, weight, empty)
-            weight = max(round((FILLED * sample - empty) / density), 1)  # of a shard
-        return density
-
-    def _density_of_ids(self, target: Target) -> float:
-        """Packed rows have more ids than their texts, and an offset each."""
-        length = target.options.encoding.max_length
-        if not target.options.pack or length is None:
-            return 1.0
-        id_bytes: int = self.dataset.job["id_bytes"]
-        return (length * id_bytes + ROW_BYTES[target.format]) / ((length - 2) * id_bytes)
-
-    def _make(self, target: Target, tasks: Sequence[ShardTask], empty: int, rows: int) -> int:
+    def _make(self, target: Target, tasks: Sequence[ShardTask], rows: int) -> int:
         """Makes the shards that do not exist. Returns how many did."""
         from pipelines.encoding.encode_step import threads
         from pipelines.encoding.resharding.pipeline import make_shards
@@ -340,7 +311,7 @@ class Resharding:
         missing = [task for task in tasks if task.number not in done]
         if missing:
             with self._stage("reshard", rows):
-                make_shards(target, missing, empty, threads(beam_args), beam_args)
+                make_shards(target, missing, threads(beam_args), beam_args)
         return sum(bool(results[0].rows) for task in done for results in made[task])
 
     def _publish(
@@ -392,16 +363,22 @@ def _made(target: Target, tasks: Sequence[int]) -> dict[int, list[list[ShardResu
     return dict(zip(tasks, read, strict=True))
 
 
-def _of_buckets(target: Target) -> Iterator[_Blocks]:
-    """The buckets of each split. Rows in random order are alike, so their sizes are in proportion
-    to their weights."""
+def _of_buckets(target: Target, density: float) -> Iterator[_Blocks]:
+    """The buckets of each split. Rows in random order are alike, so all have one density."""
     assert target.buckets is not None
     paths = map(target.bucket_file, range(target.files))
     weights = [sum(each) for each in zip(*storage.in_parallel(read_weights, paths), strict=True)]
     for split, number in enumerate(target.buckets.numbers):
         first = target.buckets.first(split)
         of_split = weights[first : first + number]
-        yield _Blocks(of_split, [""] * number)
+        sizes = [max(round(weight * density), weight > 0) for weight in of_split]
+        yield _Blocks(of_split, sizes, [""] * number)
+
+
+def _density(sources: Sequence[WeightedResult]) -> float:
+    """The bytes of encoded inputs for each byte of their rows."""
+    weight = sum(sum(source.weights) for source in sources)
+    return min(sum(source.output_bytes for source in sources) / max(weight, 1), 1.0)
 
 
 def _schema(source: WeightedResult) -> pa.Schema:
@@ -409,38 +386,3 @@ def _schema(source: WeightedResult) -> pa.Schema:
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(source.schema)))
     fields = [field for field in schema if field.name not in (WEIGHT, SPLIT)]
     return pa.schema(fields, metadata=schema.metadata)
-
-
-class _ByteCounter:
-    """A stream that counts what is written to it."""
-
-    size = 0
-
-    def write(self, data: Any) -> int:
-        """Counts bytes."""
-        self.size += len(data)
-        return len(data)
-
-
-def size_of(target: Target, tokenizer: Tokenizer, task: ShardTask) -> tuple[int, int]:
-    """The bytes of a shard of the rows of a task, and the weight of the rows."""
-    from pipelines.encoding.resharding.make_shards import MOST_ROWS, TaskRows
-
-    rows = TaskRows(target, tokenizer, task)
-    streams: list[Any] = [_ByteCounter() for _ in target.endings]
-    rows.write(streams, rows.between(0, MOST_ROWS), 0)
-    return sum(stream.size for stream in streams), rows.weight
-
-
-def sampled_density(
-    target: Target, tokenizer: Tokenizer, blocks: _Blocks, split: int, most: int, empty: int
-) -> float:
-    """The bytes of a shard per unit of weight, without the `empty` ones of a shard without rows:
-    rows from some places, with a weight of about `most`, are written as a shard would be."""
-    places = SAMPLED_PLACES if target.buckets is None else 1  # in random order all are alike
-    number = max(-(-blocks.weight * places // most), 1)
-    parts = assign(blocks.weights, number)
-    chosen = [parts[number * (2 * n + 1) // (2 * places)] for n in range(min(places, number))]
-    slices = [(n, start, end, blocks.names[n]) for part in chosen for n, start, end in part]
-    size, weight = size_of(target, tokenizer, ShardTask(0, split, slices, 0, 1))
-    return max(size - empty, 1) / weight if weight else 1.0

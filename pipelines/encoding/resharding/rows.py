@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pipelines.encoding.directory.encoded_directory import ENCODED, EncodedDirectory
 from pipelines.encoding.options import ShardOptions
-from pipelines.encoding.pieces import pieces_of
+from pipelines.encoding.pieces import PIECE_SIZE, pieces_of
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.formats import ENDINGS
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
@@ -28,7 +28,7 @@ from wordpiece_core.uri import join
 @dataclass(frozen=True)
 class Target:
     """How shards are made, and where their rows are. `options`: as the user gave them; `format`: of
-    the files; `size`: the maximum bytes of a shard of more than one row; `splits`: their names;
+    the files; `size`: about the bytes of a shard; `splits`: their names;
     `digest`: of the inputs and options. `schema`: of the rows, without weights and splits.
     `tokenizer`: its name. `buckets`: of a random order; `files`: how many files of them there
     are."""
@@ -76,7 +76,7 @@ class Target:
                 yield from self._between(number, name, task.split, start, end)
             else:
                 table = self._of_bucket(self.buckets.first(task.split) + number)
-                yield from in_pieces(_slice_of(table, task.split, start, end))
+                yield from self._pieces(_slice_of(table, task.split, start, end))
 
     def _between(
         self, number: int, name: str, split: int, start: int, end: int
@@ -91,10 +91,19 @@ class Target:
                 after = before + (pc.sum(weights).as_py() or 0)
                 if before < end and start < after:
                     table = self._placed(parquet.read_row_group(row_group), name, number, first)
-                    yield from in_pieces(_slice_of(table, split, start - before, end - before))
+                    yield from self._pieces(_slice_of(table, split, start - before, end - before))
                 before, first = after, first + found.num_rows
                 if before >= end:
                     return
+
+    def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
+        """A table in pieces of about `pieces.PIECE_SIZE`, or of an eighth of a shard."""
+        if not table.num_rows:
+            return
+        first, size = 0, min(PIECE_SIZE, self.size // 8)
+        for end in pieces_of(table.column(WEIGHT).combine_chunks().cast(pa.float64()), size):
+            yield table.slice(first, end - first)
+            first = end
 
     def of_input(self, number: int, name: str) -> Iterator[pa.Table]:
         """All rows of an input with their splits, row group by row group."""
@@ -142,16 +151,6 @@ def _slice_of(table: pa.Table, split: int, start: int, end: int) -> pa.Table:
     begins = pc.subtract(pc.cumulative_sum(weights), weights)
     first = pc.sum(pc.less(begins, start)).as_py() or 0
     return table.slice(first, (pc.sum(pc.less(begins, end)).as_py() or 0) - first)
-
-
-def in_pieces(table: pa.Table) -> Iterator[pa.Table]:
-    """A table in pieces of about `pieces.PIECE_SIZE`."""
-    if not table.num_rows:
-        return
-    first = 0
-    for end in pieces_of(table.column(WEIGHT).combine_chunks().cast(pa.float64())):
-        yield table.slice(first, end - first)
-        first = end
 
 
 def _plain(schema: pa.Schema) -> list[pa.Field]:

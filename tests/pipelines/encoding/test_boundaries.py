@@ -152,7 +152,7 @@ def test_options_of_datasets_without_them_are_as_they_were(
         ),
         (
             "--append-eos --eos-token a --max-length 2",
-            "max_length: 2 has no room for the 3 tokens added",
+            "--max-length: 2 has no room for the 3 tokens added",
         ),
     ],
 )

@@ -110,7 +110,7 @@ def test_options_that_are_not_for_unigram_are_refused(tmp_path: Path, shards: Pa
     for options, reason in (
         (["--vocab-size", "20"], "make it "),
         (["--criterion", "pmi"], "criterion: 'pmi' is not for the model unigram"),
-        (["--word-boundary", "bytes"], "word_boundary: 'bytes' is not for the model unigram"),
+        (["--word-boundary", "bytes"], "--word-boundary: 'bytes' is not for the model unigram"),
         (["--pre-tokenizer", "gpt2"], "--pre-tokenizer"),
     ):
         outcome = wordpiece(*train, *options)

@@ -148,9 +148,9 @@ def test_new_tokens_take_the_free_slots_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "give new_tokens or vocab_size"),
-        ({"new_tokens": 2, "vocab_size": 20}, "give either new_tokens or vocab_size"),
-        ({"into": "unused", "vocab_size": 20}, "stays as it is with into=unused"),
+        ({}, "give `new_tokens` or `vocab_size`"),
+        ({"new_tokens": 2, "vocab_size": 20}, "give either `new_tokens` or `vocab_size`"),
+        ({"into": "unused", "vocab_size": 20}, "fixed with `into` unused"),
         ({"into": "unused"}, "has no \\[unusedN\\] token that is free"),
         ({"vocab_size": 3}, "vocab_size: 3 is not more than the 3 tokens"),
         (

@@ -303,7 +303,7 @@ def test_special_tokens_are_no_pieces() -> None:
 
 
 def test_too_small_a_vocabulary_and_too_few_pieces_are_said() -> None:
-    with pytest.raises(OptionError, match="make it 8 or more, or set limit_alphabet"):
+    with pytest.raises(OptionError, match="make it 8 or more, or set `limit_alphabet`"):
         wp.train({"ab": 1}, model="unigram", vocab_size=7)
     with pytest.raises(OptionError, match="stands for a space"):
         wp.train({"ab": 1}, model="unigram", vocab_size=70, special_tokens=["[UNK]", "▁"])
