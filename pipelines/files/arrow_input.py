@@ -1,10 +1,8 @@
 """Arrow's IPC files and streams, which are also Feather files of version 2. One record batch is
 read at a time.
 
-Streams may follow each other in a file, as `cat` joins them. Arrow reads the first one only, and
-takes a stream that ends anywhere between two messages for a complete one; so this module looks
-where each stream ends. Of a file, what its footer does not name is not read: if that may be data,
-the file is refused.
+Arrow takes a stream that ends anywhere between two messages for a complete one, and reads nothing
+that follows it; so this module looks where a stream ends.
 """
 
 import io
@@ -16,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.files.columns import check_once, check_storable, path_of
-from pipelines.files.joined import ARROW, check_arrow
 from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import bad_data, open_planned
 from wordpiece_core.errors import InputError, one_line
@@ -24,6 +21,7 @@ from wordpiece_core.storage import StoredFile
 
 BATCH_BYTES = 8 << 20  # of the rows that are processed at once
 COUNTED_ROWS = 16_384  # the most rows that are counted at once; dictionaries hide the size of texts
+ARROW = b"ARROW1"  # what IPC files begin with, and streams do not
 FEATHER_1 = b"FEA1"  # what such files begin with
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
@@ -67,7 +65,7 @@ class ArrowReader(Reader):
                 end = reader.num_record_batches if part.end is None else part.end
                 batches = map(reader.get_batch, range(part.start, end))
             else:
-                batches = self._streams(stored, schema, columns)
+                batches = self._stream(stored, columns)
             for batch in batches:
                 batch = self._stored(batch, kept.names)
                 rows = max(len(batch) * BATCH_BYTES // max(batch.nbytes, 1), 1)
@@ -104,7 +102,7 @@ class ArrowReader(Reader):
             yield stored, first == ARROW
 
     def _checked_schema(self, stored: StoredFile, is_file: bool) -> pa.Schema:
-        opened = self._file_reader(stored) if is_file else _open_stream(stored, 0)[0]
+        opened = self._file_reader(stored) if is_file else _open_stream(stored)[0]
         self.columns.check(self.file.path, opened.schema)
         return opened.schema
 
@@ -114,30 +112,22 @@ class ArrowReader(Reader):
         """Arrow's reader of a file. `columns`: the numbers of those to read, or None."""
         stored.seek(0)
         options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
-        reader = pa.ipc.open_file(stored.arrow(), options=options)
-        check_arrow(self.file.path, stored)
-        return reader
+        return pa.ipc.open_file(stored.arrow(), options=options)
 
-    def _streams(
-        self, stored: StoredFile, schema: pa.Schema, columns: list[int]
-    ) -> Iterator[pa.RecordBatch]:
-        """The record batches of all streams in a file. InputError if one of them has no end, or
-        other columns than the first one, and if something else follows."""
-        begin, path = 0, self.file.path
-        while begin < stored.length:
-            if begin and not _following_schema(path, stored, begin).equals(schema):
-                raise InputError(
-                    f"{path}: the stream that begins at byte {begin:,} has other columns than the"
-                    " first one; give it as a file of its own"
-                )
-            reader, stream = _open_stream(stored, begin, columns)
-            yield from reader
-            if stream.met_end:
-                raise InputError(
-                    f"{path}: its last stream has no end, as if it were truncated; write it again,"
-                    " and close its writer"
-                )
-            begin = stored.tell()
+    def _stream(self, stored: StoredFile, columns: list[int]) -> Iterator[pa.RecordBatch]:
+        """The record batches of a stream. InputError unless the file is one complete stream."""
+        reader, stream = _open_stream(stored, columns)
+        yield from reader
+        if stream.met_end:
+            raise InputError(
+                f"{self.file.path}: the stream has no end, as if it were truncated; write it again,"
+                " and close its writer"
+            )
+        if stored.tell() != stored.length:
+            raise InputError(
+                f"{self.file.path}: the stream ends at byte {stored.tell():,}, and something"
+                " follows it; give each stream as a file of its own"
+            )
 
 
 class _Stream(io.RawIOBase):
@@ -158,23 +148,13 @@ class _Stream(io.RawIOBase):
 
 
 def _open_stream(
-    stored: StoredFile, begin: int, columns: list[int] | None = None
+    stored: StoredFile, columns: list[int] | None = None
 ) -> tuple[pa.RecordBatchStreamReader, _Stream]:
-    """Arrow's reader of the stream that begins at a place, and what it reads from."""
-    stored.seek(begin)
+    """Arrow's reader of a stream, and what it reads from."""
+    stored.seek(0)
     stream = _Stream(stored)
     options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
     return pa.ipc.open_stream(pa.PythonFile(stream, mode="r"), options=options), stream
-
-
-def _following_schema(path: str, stored: StoredFile, begin: int) -> pa.Schema:
-    try:
-        return _open_stream(stored, begin)[0].schema
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(
-            f"{path}: a stream ends at byte {begin:,}, and what follows is no stream"
-            f" ({one_line(error)}); delete it, or give it as a file of its own"
-        ) from error
 
 
 def _stored_type(kind: pa.DataType, *, inside: bool = False) -> pa.DataType:

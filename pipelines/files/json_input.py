@@ -3,16 +3,18 @@
 A text may be in an object: `meta.body` is the key `body` of the object at `meta`. In each row, a
 key that is written with the dot comes first.
 
-Arrow parses the lines. Python's slower parser is used only to say what is wrong, and to drop keys
-for which Arrow cannot infer one type.
+Arrow parses the lines, in blocks. It makes doubles of integers of more than 63 bits, and of those
+in a column with fractions; where that would change one of them, the file is refused.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate
-from typing import Any, NoReturn
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,24 +22,25 @@ import pyarrow.json as pj
 
 from pipelines.files import line_input
 from pipelines.files.columns import check_storable
-from pipelines.files.json_numbers import ANY, Path, Types, numbers_in, numbers_of, typed, types_of
-from pipelines.files.line_input import BYTE_ORDER_MARK, LineReader, blocks, newlines_before
+from pipelines.files.line_input import BYTE_ORDER_MARK, LineReader, blocks
 from pipelines.files.reader import Range, Rows
 from wordpiece_core._kernel import repair_utf8
 from wordpiece_core.errors import InputError, one_line, shown
 
+T = TypeVar("T")
+
 FIRST_BYTES = 1 << 20  # of a file, looked through for the keys
 MAX_DEPTH = 100  # of nested values: at some thousands Arrow's inference overflows the stack
-_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep (flatten it, or leave it out)"
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}\n"))
+EXACT = 1 << 53  # doubles hold all integers up to this
+MOST_DIGITS = 400  # more than doubles have; Python refuses to read some thousands
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _IN_FIRST_ROWS = "key {!r} in the first rows"
 _FAULTS = (pa.ArrowException, ValueError, RecursionError)
 
 
 class JsonReader(LineReader):
     """One object on each line. For encoding, lines are read twice, because the types of the columns
-    must fit the whole file. Strings stay strings. Numbers are int64, uint64 or float64, and no
-    integer changes; an InputError says where there is no such type."""
+    must fit the whole file. Strings stay strings, and no integer changes."""
 
     def ranges(self, range_bytes: int) -> list[Range]:
         """Ranges of bytes."""
@@ -49,10 +52,12 @@ class JsonReader(LineReader):
         if part.end is None and not kept.names:
             self._check_keys()
         others = [field for field in self._text_schema() if field.name not in kept.names]
-        parse = partial(_parse_keys, schema=pa.schema([*kept, *others]))
+        parse = partial(_parse, schema=pa.schema([*kept, *others]))
         for offset, block in blocks(part, line_input.BLOCK_BYTES):
             block, replaced = _valid(block)
-            yield Rows(self._parsed(offset, block, parse), replaced)
+            table = self._parsed(offset, block, parse)
+            _check_integers(self.file.path, table.select(kept.names), block)
+            yield Rows(table, replaced)
 
     def text(self, table: pa.Table, name: str) -> pa.ChunkedArray:
         """The texts under a key that is written so, or else at keys in objects."""
@@ -70,13 +75,12 @@ class JsonReader(LineReader):
         if kept is not None and {*kept} <= {*self.columns.names}:
             return texts
         schema = pa.schema([])
-        numbers: dict[Path, Types] = {}
         for offset, block in blocks(Range(self.file, 0, None, 0), line_input.BLOCK_BYTES):
             fields = [
                 _with_text(field, texts.field(field.name).type, kept)
                 if field.name in texts.names
                 else _stored(field, kept)
-                for field in self._infer(offset, _valid(block)[0], kept, numbers)
+                for field in self._infer(offset, _valid(block)[0], kept)
             ]
             try:
                 schema = pa.unify_schemas([schema, pa.schema(fields)], promote_options="permissive")
@@ -85,7 +89,6 @@ class JsonReader(LineReader):
                     f"{self.file.path}: {one_line(error)} (leave the column out with"
                     f" `keep_columns`)"
                 ) from error
-        schema = pa.schema([f.with_type(typed(f.type, numbers, (f.name,))) for f in schema])
         found = [name for name in schema.names if kept is None or name in kept]
         check_storable(self.file.path, schema, found)
         missing = [name for name in self.columns.names if not {name, _top(name)} & {*schema.names}]
@@ -102,8 +105,9 @@ class JsonReader(LineReader):
             try:
                 names |= dict.fromkeys(_keys(_row(line)))
             except _FAULTS as error:
-                reason = self._reason(line, error)
-                raise InputError(f"{self.file.path} line {number}: {reason}") from error
+                raise InputError(
+                    f"{self.file.path} line {number}: not a JSON object ({one_line(error)})"
+                ) from error
             if names.keys() >= set(self.columns.names):
                 return
         missing = [name for name in self.columns.names if name not in names]
@@ -123,104 +127,31 @@ class JsonReader(LineReader):
         own = [(name, pa.string()) for name in self.columns.names]
         return pa.schema([*own, *_struct(nested)])
 
-    def _infer(
-        self, offset: int, block: bytes, kept: list[str] | None, numbers: dict[Path, Types]
-    ) -> pa.Schema:
-        """The columns of a block. Leaves in `numbers` the types that also fit the numbers in those
-        that are kept. A column that changes its type is an error only if it is kept."""
-        self._check_depth(offset, block)
+    def _infer(self, offset: int, block: bytes, kept: list[str] | None) -> pa.Schema:
+        """The columns of a block. For a column that is not kept, and for which Arrow has no type,
+        the others are read without it."""
+        if _depth(block) > MAX_DEPTH:
+            raise self._fault(offset, f"nested more than {MAX_DEPTH} levels deep")
         parse = partial(_parse, schema=None)
-        try:
-            table = parse(block)
-        except _FAULTS:
-            self._parsed(offset, block, partial(_parse_keys, schema=self._text_schema()))
-            if kept is not None:
-                texts = self.columns.names
-                block = _select_keys(block, {*kept, *texts, *map(_top, texts)})
-            table = self._parsed(offset, block, parse)
-        names = [name for name in table.column_names if kept is None or name in kept]
-        for path, types in numbers_of(table.select(names), block).items():
-            before = numbers.get(path, ANY)
-            numbers[path] = before & types
-            if not numbers[path]:
-                self._raise_conflict(offset, block, path, before)
-        return table.schema
+        if kept is not None:
+            with suppress(*_FAULTS):
+                return parse(block).schema
+            names = {*kept, *self.columns.names, *map(_top, self.columns.names)}
+            block = self._parsed(offset, block, partial(_select_keys, names=names))
+        return self._parsed(offset, block, parse).schema
 
-    def _raise_conflict(self, offset: int, block: bytes, path: Path, types: Types) -> NoReturn:
-        """InputError for the first number at a path for which there is no type. `types`: of the
-        numbers before the block."""
-        for line, text in enumerate(block.split(b"\n")):
-            for _, number in numbers_in(text, {path: types}):
-                types &= types_of(number)
-                if not types:
-                    what = shown(number)
-                    if number in (float("inf"), float("-inf")):
-                        what = "a number that is too large for a double"
-                    raise self._bad_line(
-                        offset,
-                        line,
-                        f"{'.'.join(filter(None, path))!r} holds {what}, and no type holds this and"
-                        " the other numbers there exactly (write it as a string, or leave the"
-                        f" column out with `keep_columns`)",
-                    )
-        raise AssertionError("one of the numbers has no type")
-
-    def _check_depth(self, offset: int, block: bytes) -> None:
-        """InputError for a line that is nested too deeply."""
-        brackets = block.translate(None, _NO_BRACKETS).split(b"\n")
-        for line, found in enumerate(brackets):
-            if len(found) > MAX_DEPTH and _depth(block.split(b"\n")[line]) > MAX_DEPTH:
-                raise self._bad_line(offset, line, _TOO_DEEP)
-
-    def _parsed(self, offset: int, block: bytes, parse: Callable[[bytes], pa.Table]) -> pa.Table:
-        """The rows of a block. InputError with the first line that cannot be parsed, which is found
-        by bisection."""
+    def _parsed(self, offset: int, block: bytes, parse: Callable[[bytes], T]) -> T:
+        """What is parsed of a block. InputError with the parser's reason if it cannot be."""
         try:
             return parse(block)
         except _FAULTS as error:
-            fault: Exception = error
-        lines = block.split(b"\n")
-        good, bad = 0, len(lines)
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            try:
-                parse(b"\n".join(lines[:middle]))
-                good = middle
-            except _FAULTS as error:
-                bad, fault = middle, error
-        reason = self._reason(lines[bad - 1], fault)
-        raise self._bad_line(offset, bad - 1, reason) from fault
+            raise self._fault(offset, one_line(error)) from error
 
-    def _bad_line(self, offset: int, line: int, reason: str) -> InputError:
-        """The error for a line, counted from 0, of the block at an offset."""
-        number = newlines_before(self.file, offset) + line + 1
-        return InputError(f"{self.file.path} line {number}: {reason}")
-
-    def _reason(self, line: bytes, fault: BaseException) -> str:
-        """What is wrong with a line, as Python's parser says it, or else Arrow's."""
-        try:
-            row = json.loads(line.decode(errors="replace"))
-        except json.JSONDecodeError as error:
-            return f"not JSON ({error.msg} at column {error.colno})"
-        except RecursionError:
-            return _TOO_DEEP
-        except ValueError as error:
-            return f"not JSON ({one_line(error)})"
-        if not isinstance(row, dict):
-            return "not a JSON object"
-        for name in self.columns.names:
-            fix = f"(choose another key with {self.columns.option(name)})"
-            try:
-                value = _value(row, name)
-            except ValueError as error:
-                return f"{error} {fix}"
-            if value is not None and not isinstance(value, str):
-                return f"{name!r} holds {_json_type(value)}, not text {fix}"
-        reason = re.sub(r"^JSON parse error: |\.? in row \d+$", "", one_line(fault))
-        changed = re.fullmatch(r"Column\(/(.*)\) (changed from \w+ to \w+)", reason)
-        if changed:
-            reason = f"{changed[1]!r} {changed[2]}"
-        return f"cannot be read as JSON ({reason}); leave it out with `keep_columns`"
+    def _fault(self, offset: int, reason: str) -> InputError:
+        """The error for the block at an offset."""
+        return InputError(
+            f"{self.file.path}: the lines after byte {offset:,} cannot be read as JSON ({reason})"
+        )
 
 
 def _check_lines(path: str, block: bytes) -> None:
@@ -277,29 +208,19 @@ def _stored_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _depth(line: bytes) -> int:
-    """How deeply a line of JSON is nested."""
-    unescaped = line.replace(b"\\\\", b"").replace(b'\\"', b"")
+def _depth(block: bytes) -> int:
+    """How deeply the values of lines are nested, at most."""
+    unescaped = block.replace(b"\\\\", b"").replace(b'\\"', b"")
     brackets = b"".join(unescaped.split(b'"')[::2]).translate(None, _NO_BRACKETS)
     return max(accumulate(1 if bracket in b"{[" else -1 for bracket in brackets), default=0)
 
 
 def _select_keys(block: bytes, names: Collection[str]) -> bytes:
-    """The lines with only the keys `names`. ValueError if one of them is there twice."""
-    selected = []
-    for line in block.split(b"\n"):
-        objects: list[list[str]] = []  # the keys of each; the row is the last one
-
-        def noted(pairs: list[tuple[str, Any]], objects: list[list[str]] = objects) -> Any:
-            objects.append([key for key, _ in pairs if key in names])
-            return dict(pairs)
-
-        row = _row(line, noted) if line.strip(b" \t\r") else None
-        if row is not None and len(objects[-1]) > len({*objects[-1]}):
-            raise ValueError("a key was specified twice")
-        kept = {key: value for key, value in (row or {}).items() if key in names}
-        selected.append(b"" if row is None else json.dumps(kept).encode())
-    return b"\n".join(selected)
+    """The lines with only the keys `names`. ValueError if a key is there twice."""
+    rows = (_row(line) for line in block.split(b"\n") if line.strip(b" \t\r"))
+    return b"".join(
+        json.dumps({key: row[key] for key in row if key in names}).encode() + b"\n" for row in rows
+    )
 
 
 def _keys(row: dict[str, Any], above: str = "") -> Iterator[str]:
@@ -310,34 +231,62 @@ def _keys(row: dict[str, Any], above: str = "") -> Iterator[str]:
             yield from _keys(value, f"{above}{key}.")
 
 
-def _value(row: dict[str, Any], name: str) -> object:
-    """The value of a key, perhaps in objects. ValueError, with the reason, if a key above it holds
-    none."""
-    if row.get(name) is not None:
-        return row[name]
-    value: object = row
-    keys = name.split(".")
-    for number, key in enumerate(keys):
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            raise ValueError(
-                f"{'.'.join(keys[:number])!r} holds {_json_type(value)}, not an object"
-            )
-        value = value.get(key)
-    return value
-
-
-def _json_type(value: object) -> str:
-    names = {bool: "a boolean", list: "a list", dict: "an object", str: "a string"}
-    return next((name for kind, name in names.items() if isinstance(value, kind)), "a number")
-
-
-def _row(line: bytes, hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> dict[str, Any]:
-    row = json.loads(line.decode(errors="replace"), object_pairs_hook=hook)
+def _row(line: bytes) -> dict[str, Any]:
+    row = json.loads(line.decode(errors="replace"), object_pairs_hook=_object)
     if not isinstance(row, dict):
-        raise ValueError("not a JSON object")
+        raise ValueError("it is no object")
     return row
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key was specified twice")
+    return found
+
+
+def _check_integers(path: str, table: pa.Table, block: bytes) -> None:
+    """InputError if Arrow has changed an integer of a block of lines by making it a double."""
+    doubtful = [name for name in table.column_names if _may_be_rounded(table.column(name))]
+    if not doubtful:
+        return
+    lines = [line for line in block.split(b"\n") if line.strip(b" \t\r")]
+    for line, read in zip(lines, table.select(doubtful).to_pylist(), strict=True):
+        row = json.loads(line.decode(errors="replace"), parse_int=_integer)
+        for name in doubtful:
+            if not _is_equal(row.get(name), read[name]):
+                raise InputError(
+                    f"{path}: {name!r} holds an integer that no type of all its values holds"
+                    f" exactly, in {shown(row.get(name))} (write it as a string, or leave the"
+                    " column out with `keep_columns`)"
+                )
+
+
+def _may_be_rounded(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether there are doubles that are too large for all integers below them to be doubles."""
+    if isinstance(column, pa.ChunkedArray):
+        return any(map(_may_be_rounded, column.chunks))
+    if pa.types.is_struct(column.type) or pa.types.is_list(column.type):
+        inner = column.flatten()
+        return any(map(_may_be_rounded, inner if isinstance(inner, list) else [inner]))
+    if not pa.types.is_floating(column.type):
+        return False
+    return pc.any(pc.greater_equal(pc.abs(column), float(EXACT))).as_py() is True
+
+
+def _integer(digits: str) -> float:
+    return int(digits) if len(digits) <= MOST_DIGITS else math.inf
+
+
+def _is_equal(value: Any, read: Any) -> bool:
+    """Whether Arrow has read a value as it is. (Python compares integers with doubles exactly.)"""
+    if isinstance(read, dict):
+        return all(_is_equal((value or {}).get(key), below) for key, below in read.items())
+    if isinstance(read, list):
+        return all(map(_is_equal, value, read))
+    if isinstance(read, float) and isinstance(value, int):
+        return value == read
+    return True
 
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -382,14 +331,6 @@ def _parse(block: bytes, schema: pa.Schema | None) -> pa.Table:
     if table.num_rows != lines:
         raise ValueError("not one JSON object on each line")
     return table
-
-
-def _parse_keys(block: bytes, schema: pa.Schema) -> pa.Table:
-    """The rows of a block with the columns of `schema`, also where Arrow cannot read other keys."""
-    try:
-        return _parse(block, schema)
-    except _FAULTS:
-        return _parse(_select_keys(block, schema.names), schema)
 
 
 def _object_lines(block: bytes) -> int:

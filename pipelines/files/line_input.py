@@ -17,7 +17,6 @@ from wordpiece_core.errors import InputError, OptionError
 
 BLOCK_BYTES = 4 << 20  # of lines that are read at once
 MAX_BLOCK_BYTES = (1 << 31) - 1  # Arrow's strings and its JSON reader have 32-bit sizes
-_COUNTED_BYTES = 8 << 20  # read at a time to find the number of a line
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -76,18 +75,6 @@ def blocks(part: Range, size: int) -> Iterator[tuple[int, bytes]]:
                 offset, block = len(BYTE_ORDER_MARK), block[len(BYTE_ORDER_MARK) :]
             if block:
                 yield offset, block
-
-
-def newlines_before(file: InputFile, offset: int) -> int:
-    """The number of lines that end before a byte of the (uncompressed) file."""
-    count = 0
-    with open_planned(file) as stored, bad_data(file.path):
-        stream = decompressed(file, stored)
-        while offset:
-            chunk = stream.read(min(_COUNTED_BYTES, offset))
-            count += chunk.count(b"\n")
-            offset = offset - len(chunk) if chunk else 0
-    return count
 
 
 def _line_start(stream: Stream, start: int, end: int) -> int:

@@ -5,12 +5,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.files.columns import TextColumns, check_once, to_read
 from pipelines.files.input_files import InputFile
-from pipelines.files.joined import check_parquet
 from pipelines.files.outputs import empty_parquet
 from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import Planned, bad_data, open_planned
@@ -24,7 +22,10 @@ MAX_BATCH_ROWS = 1_024  # that are decoded at once; with a dictionary, pages hid
 BUFFER_BYTES = 4 << 20  # for each column: a column chunk is streamed, it is not held
 TAIL_BYTES = 64 << 10  # of a file are read at once, as Arrow does; mostly the footer is there
 MOST_FOOTER_BYTES = 64 << 20  # are held while a file is opened; bad files may say anything
-FINEST = "ns"  # the unit that times of the type INT96 are read in, if it holds them
+TIMES = "us"  # the unit that times of the type INT96 are read in: it holds any year
+MAGIC = b"PAR1"  # what Parquet files begin and end with
+LEAST_FILE = 12  # bytes: the magic number twice, and the length of the footer
+SEARCHED_BYTES = 8 << 20  # at a time
 MAX_COPIED_BYTES = 32 << 20  # of the chunks of a row group that are held to be copied
 
 
@@ -46,9 +47,8 @@ class ParquetFile(pq.ParquetFile):
 
 
 @contextmanager
-def open_parquet(file: Planned, times: str = FINEST) -> Iterator[ParquetFile]:
-    """Opens a Parquet file. Bad data while it is open is an InputError that names the path.
-    `times`: the unit to read times of the type INT96 in."""
+def open_parquet(file: Planned) -> Iterator[ParquetFile]:
+    """Opens a Parquet file. Bad data while it is open is an InputError that names the path."""
     with open_planned(file) as stored, bad_data(file.path):
         stored.hold_end(TAIL_BYTES)
         footer = _footer_bytes(stored)
@@ -59,7 +59,7 @@ def open_parquet(file: Planned, times: str = FINEST) -> Iterator[ParquetFile]:
             pre_buffer=False,
             buffer_size=BUFFER_BYTES,
             page_checksum_verification=True,
-            coerce_int96_timestamp_unit=times,
+            coerce_int96_timestamp_unit=TIMES,
         )
         parquet.stored = stored
         try:
@@ -67,7 +67,7 @@ def open_parquet(file: Planned, times: str = FINEST) -> Iterator[ParquetFile]:
         except InputError as error:
             raise InputError(f"{file.path}: cannot be read ({error})") from error
         if not parquet.encrypted:
-            check_parquet(file.path, stored, parquet.metadata)
+            _check_one(file.path, stored, parquet.metadata)
         if footer > TAIL_BYTES:
             stored.hold_end(0)
         yield parquet
@@ -85,12 +85,37 @@ def _footer(stored: StoredFile) -> bytes:
     return stored.read()
 
 
+def _check_one(path: str, stored: StoredFile, metadata: pq.FileMetaData) -> None:
+    """InputError if a file is several, as `cat` joins them: its footer is that of the last one, and
+    counts places from the beginning. Indexes and anything else may lie between the data and the
+    footer; if that is room for another file, its end is looked for."""
+    chunks = [
+        metadata.row_group(group).column(column)
+        for group in range(metadata.num_row_groups)[-1:]
+        for column in range(metadata.num_columns)
+    ]
+    ends = (
+        min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)), default=0)
+        + chunk.total_compressed_size
+        for chunk in chunks
+    )
+    room = stored.length - _footer_bytes(stored) - max(ends, default=len(MAGIC))
+    left, held = room + len(MAGIC) if room >= LEAST_FILE else 0, b""
+    stored.seek(0)
+    while left > 0 and (more := stored.read(min(SEARCHED_BYTES, left))):
+        if 2 * MAGIC in held + more:
+            raise InputError(
+                f"{path}: several files one after the other, of which only a part would be read;"
+                " give each as a file of its own"
+            )
+        left, held = left - len(more), more[1 - 2 * len(MAGIC) :]
+
+
 class ParquetReader(Reader):
     """The ranges are of row groups, or of rows of one of them."""
 
     def __init__(self, file: InputFile, columns: TextColumns) -> None:
         super().__init__(file, columns)
-        self.times = FINEST
         self._held: ParquetFile | None = None
 
     @contextmanager
@@ -100,7 +125,7 @@ class ParquetReader(Reader):
             with bad_data(self.file.path):
                 yield self._held
             return
-        with open_parquet(self.file, self.times) as parquet:
+        with open_parquet(self.file) as parquet:
             self.columns.check(self.file.path, parquet.schema_arrow)
             parquet.check_readable(self.file.path, self.columns.names)
             yield parquet
@@ -114,11 +139,6 @@ class ParquetReader(Reader):
             parquet.check_readable(self.file.path, names)
             if self.file.is_small:
                 parquet.stored.hold_end(self.file.size)
-            unsure = _int96(parquet, names) if self.times == FINEST else []
-        if unsure:
-            self.times = _unit_of_times(self.file, unsure)
-            if self.times != FINEST:
-                return self.schema(kept)
         self._held = parquet if self.file.is_small else None
         return schema
 
@@ -160,54 +180,6 @@ class ParquetReader(Reader):
                     for table in _tables(parquet, group, read, part.rows, use_threads):
                         yield Rows(table, None, begins, chunks)
                         begins, chunks = False, None
-
-
-def _int96(parquet: ParquetFile, columns: Collection[str]) -> list[str]:
-    """The paths in columns that hold times of the type INT96."""
-    leaves = (parquet.schema.column(i) for i in range(len(parquet.schema)))
-    paths = (leaf.path for leaf in leaves if leaf.physical_type == "INT96")
-    return [path for path in paths if path in columns or path.split(".")[0] in columns]
-
-
-def _unit_of_times(file: InputFile, paths: list[str]) -> str:
-    """The unit that holds all times of the type INT96 exactly. Those of Spark and Impala have
-    nanoseconds and any year; Arrow's have nanoseconds from 1678 to 2261, or larger units, and what
-    does not fit is changed without a warning. InputError if no unit fits."""
-    fits = {FINEST: True, "us": True}
-    with open_parquet(file, "us") as coarse, open_parquet(file, FINEST) as fine:
-        batches = (
-            parquet.iter_batches(MAX_BATCH_ROWS, columns=paths, use_threads=False)
-            for parquet in (coarse, fine)
-        )
-        for read in zip(*batches, strict=True):
-            columns = (_times(pa.StructArray.from_arrays(b.columns, b.schema.names)) for b in read)
-            for us, ns in zip(*columns, strict=True):
-                fits[FINEST] &= (pc.max(pc.abs(us)).as_py() or 0) < (1 << 63) // 10**3
-                # Both sides lose the same high bits, if any.
-                fits["us"] &= pc.all(pc.equal(pc.multiply(us, 1000), ns)).as_py() is not False
-    for unit, all_fit in fits.items():
-        if all_fit:
-            return unit
-    raise InputError(
-        f"{file.path}: column {paths[0].split('.')[0]!r} holds times before 1678 or after 2261, and"
-        " nanoseconds, which no type holds exactly (write them in microseconds, or leave the"
-        f" column out with `keep_columns`)"
-    )
-
-
-def _times(array: pa.Array) -> Iterator[pa.Array]:
-    """The times in an array, and in what it nests, as numbers."""
-    kind = array.type
-    if pa.types.is_timestamp(kind):
-        yield array.cast(pa.int64())
-    elif pa.types.is_struct(kind):
-        for field in array.flatten():
-            yield from _times(field)
-    elif pa.types.is_map(kind):
-        yield from _times(array.keys)
-        yield from _times(array.items)
-    else:
-        yield from _times(array.flatten())
 
 
 def _chunk_source(

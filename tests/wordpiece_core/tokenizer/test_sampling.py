@@ -168,7 +168,7 @@ def test_sampling_that_makes_no_sense_is_refused() -> None:
         (UNIGRAM, {"sample_alpha": -0.1}, "sample_alpha: -0.1 is not a number from 0 to 1000"),
         (BPE, {"bpe_dropout": 1.5}, "bpe_dropout: 1.5 is not a share from 0 to 1"),
         (BPE, {"bpe_dropout": 0.5, "sample_alpha": 1}, "give either `sample_alpha`"),
-        (BPE, {"sample_seed": 1}, "sample_seed: give sample_alpha or bpe_dropout too"),
+        (BPE, {"sample_seed": 1}, "sample_seed: give `sample_alpha` or `bpe_dropout` too"),
     ):
         with pytest.raises(wp.OptionError, match=message) as raised:
             draw(tokenizer, ["a"], **sampling)
