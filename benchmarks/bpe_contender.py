@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.setting import read_texts
-from wordpiece_core.reference.marks import BYTE_CHARACTERS
+from wordpiece_core.symbols import BYTE_CHARACTERS
 from wordpiece_core.text_parts import GPT2_CUT, LLAMA3_CUT
 
 Made = tuple[float, Callable[[], Iterable[bytes]]]

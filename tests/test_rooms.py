@@ -86,3 +86,11 @@ def test_nothing_but_the_files_room_knows_a_temporary_name() -> None:
     for path in (ROOT / "pipelines").rglob("*.py"):
         if room_of(path) != "files":
             assert "wordpiece-tmp" not in path.read_text(encoding="utf-8"), path
+
+
+def test_only_tests_and_documentation_import_the_specification() -> None:
+    for path in (*ROOT.glob("pipelines/**/*.py"), *ROOT.glob("wordpiece_core/**/*.py")):
+        if path.parent.name == "reference" or path == ROOT / "wordpiece_core" / "__init__.py":
+            continue  # the package has it as an attribute
+        found = [name for name in imports(path) if name.startswith("wordpiece_core.reference")]
+        assert found == [], path

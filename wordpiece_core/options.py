@@ -28,11 +28,12 @@ from wordpiece_core.option_kinds import (
     is_utf8,
     refusal,
 )
-from wordpiece_core.reference import SPECIAL_TOKENS, WHITE_SPACE
-from wordpiece_core.reference.marks import (
+from wordpiece_core.symbols import (
     ALWAYS,
     BYTES,
     SPACE_MARK,
+    SPECIAL_TOKENS,
+    WHITE_SPACE,
     WORD_END,
     byte_tokens,
 )

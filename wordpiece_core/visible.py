@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from wordpiece_core.reference import WHITE_SPACE
+from wordpiece_core.symbols import WHITE_SPACE
 
 LONGEST = 40  # characters that are shown; what is longer is shown without its middle
 

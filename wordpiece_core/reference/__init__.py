@@ -4,8 +4,8 @@ Read this to learn the algorithms, and the kernel to see them fast: the tests ho
 It is slow on purpose; training counts everything anew for every merge.
 
     text to words   encoding, pre_tokenizers (GPT-2's)
-    any training    initial_vocabulary: words, alphabet and special tokens; marks: ``</w>``, ``▁``
-                    and bytes; merging: pairs of neighbours
+    any training    initial_vocabulary: words, alphabet and special tokens; merging: pairs of
+                    neighbours; wordpiece_core.symbols: ``</w>``, ``▁`` and bytes
     WordPiece       training; encoding: words to tokens, to rows of ids, and back; extension: more
                     tokens for a vocabulary, or fewer; packing
     BPE             bpe: learn merges and apply them; bpe_training: with all options
@@ -38,8 +38,6 @@ Unicode, and there `tokenizers` is right by definition.
 from __future__ import annotations
 
 from wordpiece_core.reference.encoding import (
-    SPECIAL_TOKENS,
-    WHITE_SPACE,
     char_tokenize,
     count_words,
     decode,
@@ -89,6 +87,7 @@ from wordpiece_core.reference.training import (
     split_word,
     train,
 )
+from wordpiece_core.symbols import SPECIAL_TOKENS, WHITE_SPACE
 
 __all__ = [
     "SPECIAL_TOKENS",

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, pairwise
 
-from wordpiece_core.reference.marks import WORD_END, symbols, unknown_tokens
 from wordpiece_core.reference.merging import (
     Merge,
     Pair,
@@ -24,6 +23,7 @@ from wordpiece_core.reference.merging import (
     unigram_counts,
 )
 from wordpiece_core.reference.sampling import Random
+from wordpiece_core.symbols import WORD_END, symbols, unknown_tokens
 
 # --- Words to merges ------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from wordpiece_core.reference.bpe import learn_merges, tokenize
-from wordpiece_core.reference.encoding import SPECIAL_TOKENS
 from wordpiece_core.reference.initial_vocabulary import (
     WordCounts,
     alphabet_of,
@@ -15,8 +14,16 @@ from wordpiece_core.reference.initial_vocabulary import (
     kept_characters,
     words_taken,
 )
-from wordpiece_core.reference.marks import ALWAYS, BYTES, SPACE_MARK, WORD_END, bare, symbols
 from wordpiece_core.reference.merging import Pair, Split, Training, filled
+from wordpiece_core.symbols import (
+    ALWAYS,
+    BYTES,
+    SPACE_MARK,
+    SPECIAL_TOKENS,
+    WORD_END,
+    bare,
+    symbols,
+)
 
 
 def train(

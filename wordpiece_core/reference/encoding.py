@@ -15,8 +15,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from wordpiece_core.errors import InputError, OptionError
-
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+from wordpiece_core.symbols import SPECIAL_TOKENS, WHITE_SPACE
 
 Placed = list[tuple[str, int]]
 Row = dict[str, Any]
@@ -24,9 +23,6 @@ Row = dict[str, Any]
 # --- Text to words --------------------------------------------------------------------------------
 
 # Unicode's property White_Space. (str.isspace would add U+001C to U+001F.)
-WHITE_SPACE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(
-    map(chr, range(0x2000, 0x200B))
-)
 CHINESE = (
     *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
     *((0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference.encoding import SPECIAL_TOKENS, cut_word
+from wordpiece_core.reference.encoding import cut_word
 from wordpiece_core.reference.initial_vocabulary import WordCounts, words_taken
 from wordpiece_core.reference.merging import Merge, Split
 from wordpiece_core.reference.training import best_merges
+from wordpiece_core.symbols import SPECIAL_TOKENS
 
 OUTSIDE = "\0"  # stands for a character that no token fits; no vocabulary has it
 

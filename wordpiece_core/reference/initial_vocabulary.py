@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference.marks import byte_tokens
 from wordpiece_core.reference.merging import Split
+from wordpiece_core.symbols import byte_tokens
 
 WordCounts = Mapping[str, int] | Iterable[tuple[str, int]]
 

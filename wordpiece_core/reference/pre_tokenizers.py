@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
-from wordpiece_core.reference.encoding import WHITE_SPACE
+from wordpiece_core.symbols import WHITE_SPACE
 
 CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
 

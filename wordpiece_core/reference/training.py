@@ -6,7 +6,6 @@ import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from wordpiece_core.reference.encoding import SPECIAL_TOKENS
 from wordpiece_core.reference.initial_vocabulary import (
     WordCounts,
     alphabet_of,
@@ -26,6 +25,7 @@ from wordpiece_core.reference.merging import (
     pair_counts,
     unigram_counts,
 )
+from wordpiece_core.symbols import SPECIAL_TOKENS
 
 
 def train(

@@ -11,7 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from wordpiece_core.reference.marks import SPACE_MARK, marked
+from wordpiece_core.symbols import SPACE_MARK, marked
 
 
 def script_by_name(character: str) -> str | None:

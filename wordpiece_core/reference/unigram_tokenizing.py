@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from wordpiece_core.reference.marks import marked, unknown_tokens
 from wordpiece_core.reference.sampling import Random
 from wordpiece_core.reference.unigram import Scores, best_cut, sample_cut
+from wordpiece_core.symbols import marked, unknown_tokens
 
 UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the worst piece
 

@@ -16,19 +16,18 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from wordpiece_core.reference.bpe import learn_merges
-from wordpiece_core.reference.encoding import SPECIAL_TOKENS
 from wordpiece_core.reference.initial_vocabulary import (
     WordCounts,
     initial_vocabulary,
     kept_characters,
     words_taken,
 )
-from wordpiece_core.reference.marks import SPACE_MARK, bare
 from wordpiece_core.reference.merging import Merge, Pair, Split, filled
 from wordpiece_core.reference.unigram import Scores, best_cut, expected_counts, maximized
 from wordpiece_core.reference.unigram_runs import character_counts, run_counts
 from wordpiece_core.reference.unigram_seeds import first_scores, seeds
 from wordpiece_core.reference.unigram_tokenizing import tokenize_word
+from wordpiece_core.symbols import SPACE_MARK, SPECIAL_TOKENS, bare
 
 ROOM = 1.25  # times as many tokens as wanted are left to choose the last ones from
 KEPT_SHARE = 0.75  # of the pieces, each time some are dropped

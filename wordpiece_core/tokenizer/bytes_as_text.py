@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wordpiece_core.reference.marks import BYTE_CHARACTERS
+from wordpiece_core.symbols import BYTE_CHARACTERS
 
 _BYTES = {character: byte for byte, character in enumerate(BYTE_CHARACTERS)}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from wordpiece_core.errors import OptionError
 from wordpiece_core.options import TextOptions
-from wordpiece_core.reference.marks import BYTES
+from wordpiece_core.symbols import BYTES
 from wordpiece_core.text_parts import (
     GPT2,
     NORMALIZERS,

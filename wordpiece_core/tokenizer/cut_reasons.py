@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from wordpiece_core.reference.marks import WORD_END
+from wordpiece_core.symbols import WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe, Unigram
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from wordpiece_core.reference.marks import BYTES, SPACE_MARK, WORD_END
+from wordpiece_core.symbols import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.bytes_as_text import byte_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.sentencepiece_model import (

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from wordpiece_core.options import TextOptions
-from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.reference.marks import SPACE_MARK
+from wordpiece_core.symbols import SPACE_MARK, SPECIAL_TOKENS
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.models import (
     BERT_ADDED,

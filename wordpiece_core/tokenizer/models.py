@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordpiece_core.reference.marks import WORD_END
+from wordpiece_core.symbols import WORD_END
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from wordpiece_core import storage
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.option_kinds import is_utf8
 from wordpiece_core.options import UNK
-from wordpiece_core.reference import WHITE_SPACE
+from wordpiece_core.symbols import WHITE_SPACE
 
 TRIMMED = "".join(WHITE_SPACE)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from wordpiece_core.reference.marks import BYTE_CHARACTERS, BYTES, SPACE_MARK
+from wordpiece_core.symbols import BYTE_CHARACTERS, BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.bytes_as_text import text_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
 from wordpiece_core.options import TrainingOptions
-from wordpiece_core.reference.marks import BYTES, SPACE_MARK
+from wordpiece_core.symbols import BYTES, SPACE_MARK
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.tokenizer.tokenizer import Tokenizer

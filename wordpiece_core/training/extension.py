@@ -25,8 +25,7 @@ import pyarrow.parquet as pq
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
 from wordpiece_core.options import BPE, UNIGRAM, ExtensionOptions, TrainingOptions
-from wordpiece_core.reference import placed
-from wordpiece_core.reference.marks import BYTES, byte_tokens
+from wordpiece_core.symbols import BYTES, byte_tokens
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.composing import text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -150,7 +149,10 @@ class Goal:
 
     def vocabulary(self, new_tokens: Sequence[str]) -> list[str]:
         """The vocabulary with new tokens in their places."""
-        return placed(self.base.vocab, new_tokens, self.slots)
+        vocab = list(self.base.vocab)
+        for slot, token in zip(self.slots, new_tokens, strict=False):
+            vocab[slot] = token
+        return vocab + list(new_tokens[len(self.slots) :])
 
     def longest_match(self, tokens: Sequence[str]) -> _kernel.LongestMatch:
         """Cuts words by tokens of such a vocabulary."""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import MOST_TOKENS, check_whole
-from wordpiece_core.reference.marks import WORD_END, byte_tokens
+from wordpiece_core.symbols import WORD_END, byte_tokens
 from wordpiece_core.tokenizer.composing import text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe, Unigram

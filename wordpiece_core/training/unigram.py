@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
 from wordpiece_core.options import TrainingOptions
-from wordpiece_core.reference.marks import SPACE_MARK
+from wordpiece_core.symbols import SPACE_MARK
 from wordpiece_core.training.alphabet import check_size, kept_characters, reserved_tokens
 from wordpiece_core.training.budget import RoundBudget, partitions_of
 from wordpiece_core.training.rounds import (

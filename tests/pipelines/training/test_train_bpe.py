@@ -11,7 +11,8 @@ import tokenizers
 from tokenizers import pre_tokenizers
 
 import wordpiece_core as wp
-from wordpiece_core.reference import bpe, bpe_training, marks
+from wordpiece_core import symbols as marks
+from wordpiece_core.reference import bpe, bpe_training
 
 from ..corpora import (
     config,

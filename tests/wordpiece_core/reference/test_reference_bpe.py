@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.models import BPE
 
+from wordpiece_core import symbols as marks
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference import SPECIAL_TOKENS, Merge, bpe, bpe_training, count_words, marks
+from wordpiece_core.reference import SPECIAL_TOKENS, Merge, bpe, bpe_training, count_words
 
 TEXTBOOK = 100 * ["the cat sat on the mat", "the dog sat on the log", "the cat chased the dog"]
 

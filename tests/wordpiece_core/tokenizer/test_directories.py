@@ -17,7 +17,7 @@ import pytest
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
-from wordpiece_core.reference.marks import BYTE_CHARACTERS
+from wordpiece_core.symbols import BYTE_CHARACTERS
 from wordpiece_core.tokenizer.by_class import TakenAsFileWarning
 
 from . import peers

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import wordpiece_core as wp
 from wordpiece_core.reference import SPECIAL_TOKENS, bpe, bpe_training, words
-from wordpiece_core.reference.marks import byte_tokens
 from wordpiece_core.reference.sampling import RowRandom
 from wordpiece_core.reference.unigram_tokenizing import sample_word, tokenize_word
+from wordpiece_core.symbols import byte_tokens
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe, Unigram
 

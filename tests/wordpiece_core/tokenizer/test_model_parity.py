@@ -19,7 +19,7 @@ from tokenizers import models, normalizers, pre_tokenizers, processors
 
 import wordpiece_core as wp
 from wordpiece_core.options import EncodingOptions, TextOptions
-from wordpiece_core.reference.marks import BYTES, SPACE_MARK, WORD_END
+from wordpiece_core.symbols import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats import sentencepiece_proto
 from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram

@@ -13,7 +13,7 @@ import pytest
 
 import wordpiece_core as wp
 from wordpiece_core.options import EncodingOptions
-from wordpiece_core.reference.marks import SPACE_MARK
+from wordpiece_core.symbols import SPACE_MARK
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe, Unigram
 

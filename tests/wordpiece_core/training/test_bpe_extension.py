@@ -17,7 +17,7 @@ from tokenizers import pre_tokenizers
 import wordpiece_core as wp
 from wordpiece_core.errors import OptionError
 from wordpiece_core.reference import bpe_training, unigram_training
-from wordpiece_core.reference.marks import BYTES
+from wordpiece_core.symbols import BYTES
 from wordpiece_core.tokenizer.models import Unigram
 
 from ..sentencepiece_models import model

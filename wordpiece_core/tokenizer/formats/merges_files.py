@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import END_OF_TEXT, TextOptions
-from wordpiece_core.reference.marks import BYTES, WORD_END
+from wordpiece_core.symbols import BYTES, WORD_END
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.files import (
     NOTHING_ADDED,

@@ -18,7 +18,7 @@ from typing import Any
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
-from wordpiece_core.reference.marks import SPACE_MARK, byte_tokens
+from wordpiece_core.symbols import SPACE_MARK, byte_tokens
 from wordpiece_core.tokenizer.charsmap import charsmap
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, TokenizerSpec
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, shown
 from wordpiece_core.options import ENCODING_NAMES, END_OF_TEXT
-from wordpiece_core.reference.marks import BYTE_CHARACTERS
+from wordpiece_core.symbols import BYTE_CHARACTERS
 from wordpiece_core.text_parts import (
     CL100K_CUT,
     GPT2_CUT,

@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from wordpiece_core.reference.marks import BYTES, SPACE_MARK, WORD_END
+from wordpiece_core.symbols import BYTES, SPACE_MARK, WORD_END
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json

@@ -11,7 +11,7 @@ from typing import Any
 
 from wordpiece_core.errors import InputError, OptionError, shown
 from wordpiece_core.options import TextOptions
-from wordpiece_core.reference.marks import BYTES, SPACE_MARK
+from wordpiece_core.symbols import BYTES, SPACE_MARK
 from wordpiece_core.text_parts import GPT2, GPT2_CUT
 from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, unless_usual
 from wordpiece_core.tokenizer.formats.json_text import Json, get

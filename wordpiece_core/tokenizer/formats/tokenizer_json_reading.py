@@ -9,8 +9,7 @@ from typing import Any
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import UNK
-from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.reference.marks import WORD_END, byte_tokens
+from wordpiece_core.symbols import SPECIAL_TOKENS, WORD_END, byte_tokens
 from wordpiece_core.tokenizer.files import (
     ROLES,
     TokenizerSpec,

@@ -1,4 +1,4 @@
-"""What marks the words in tokens, and how tokens write bytes.
+"""Symbols that vocabularies share: special tokens, word-boundary markers, the characters of bytes.
 
 BPE and Unigram say in their symbols where words begin or end. There are three ways, named as the
 option ``word_boundary`` names them; Unigram has the second.
@@ -17,6 +17,10 @@ from __future__ import annotations
 
 WORD_END, SPACE_MARK, BYTES = "</w>", "▁", "bytes"  # ▁ is U+2581
 END_APART = "</w> apart"
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+WHITE_SPACE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(
+    map(chr, range(0x2000, 0x200B))
+)
 
 
 def byte_characters() -> list[str]:
