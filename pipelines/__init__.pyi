@@ -2,7 +2,7 @@
 # fmt: off
 """The jobs of wordpiece-beam as functions, and transforms for your own Beam pipelines.
 
-Made by `python -m tests.pipelines.signatures`.
+Made by `python -m docs.site.signatures`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -13,7 +13,6 @@ import json
 import pickle
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -24,16 +23,15 @@ import pyarrow.compute as pc
 from apache_beam.transforms.window import GlobalWindows
 
 from pipelines.comparing.options import MeasureOptions
-from pipelines.counting.steps import MOST_GROUPS, Partitions, SortedWords, bytes_of
+from pipelines.counting.steps import CountTexts, Partitions, SortedWords, bytes_of
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordRange, read_words
-from pipelines.files import inputs, outputs
+from pipelines.files import outputs
 from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.inputs import Range
 from pipelines.running.figures import report
-from pipelines.running.threads import ahead
 from wordpiece_core import Tokenizer, _kernel
-from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.errors import InputError
 from wordpiece_core.measures import Measures, measure
 from wordpiece_core.uri import join
 
@@ -118,10 +116,10 @@ def _element(item: tuple[GroupKey, Any]) -> tuple[int, tuple[GroupKey, Any]]:
 
 
 @beam.typehints.with_output_types(tuple[int, Any])
-class CountChunks(beam.DoFn):
-    """Counts chunks into one table for each bundle. A full table is emitted: chunks that may occur
-    again by partition, with their group; long ones are measured at once, so that text without
-    spaces does not go through the shuffle."""
+class CountChunks(CountTexts):
+    """Counts chunks. Of a full table, chunks that may occur again are emitted by partition, with
+    their group; long ones are measured at once, so that text without spaces does not go through the
+    shuffle."""
 
     def __init__(
         self, packed: PackedTokenizers, options: MeasureOptions, partitions: Partitions
@@ -129,32 +127,22 @@ class CountChunks(beam.DoFn):
         self.packed, self.options, self.partitions = packed, options, partitions
 
     def start_bundle(self) -> None:
+        super().start_bundle()
         self.tokenizers = self.packed.unpacked()
         self.counter = _kernel.WordCounter.of_chunks(most_bytes=self.options.worker_memory)
-        self.tally, self.replaced, self.groups = Tally(), 0, set[Group]()
+        self.tally, self.groups = Tally(), set[Group]()
 
     def process(self, part: Range) -> Iterator[Any]:
-        columns = (self.options.text_column, self.options.group_column)
-        compressed = 1 if part.file.compression else 0
-        with closing(ahead(lambda: inputs.read_texts(part, *columns), compressed)) as batches:
-            for batch in batches:
-                self.replaced += batch.replaced
-                texts, groups = batch.texts, batch.groups
-                while len(texts):
-                    done = self.counter.count(texts, groups)
-                    texts, groups = texts[done:], None if groups is None else groups[done:]
-                    if self.counter.is_full:
-                        yield from self._take()
-                report(bytes=batch.bytes, rows=len(batch.texts))
+        yield from self.counted(part)
 
     def finish_bundle(self) -> Iterator[Any]:
-        for element in self._take():
+        for element in self.taken():
             yield _windowed(element)
         replaced = _element((REPLACED, self.replaced + self.counter.replaced))
         for element in (*self.tally.take(), replaced):
             yield _windowed(_as_measures(element))
 
-    def _take(self) -> Iterator[Any]:
+    def taken(self) -> Iterator[Any]:
         """The tables of the counter. Each is released before the next one is measured."""
         tables = self.counter.take(self.partitions.number)
         tables.reverse()
@@ -167,11 +155,7 @@ class CountChunks(beam.DoFn):
             yield partition, (group, to_bytes(chunks.filter(pc.invert(are_long)), SHUFFLED))
             if self.tally.is_full:
                 yield from map(_as_measures, self.tally.take())
-        if len(self.groups) > MOST_GROUPS:
-            raise OptionError(
-                f"group_column: {self.options.group_column!r} has more than"
-                f" {MOST_GROUPS:,} values; name a column of languages or sources"
-            )
+        self.check_groups(self.groups)
 
 
 def _as_measures(element: tuple[int, Any]) -> beam.pvalue.TaggedOutput:

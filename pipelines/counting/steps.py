@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from pipelines.counting.spill import Spill, Table
 from pipelines.counting.totals import ONE, Group, Totals, add_totals, group_weights
 from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
 from pipelines.files import inputs
-from pipelines.files.inputs import Range, TextBatch
+from pipelines.files.inputs import Range
 from pipelines.files.lease import Lease
 from pipelines.running.figures import report
 from pipelines.running.threads import ahead
@@ -97,44 +97,63 @@ class CountRanges(beam.PTransform):
         return counted.words, totals
 
 
-@beam.typehints.with_output_types(tuple[int, Any])
-class _CountRange(beam.DoFn):
-    """Counts into one table for each bundle. A full table is passed on, and counting begins with an
-    empty one."""
+class CountTexts(beam.DoFn):
+    """The base of steps that count texts into one table for each bundle. A full table is passed on,
+    and counting begins with an empty one."""
 
-    def __init__(self, options: CountOptions, partitions: int, lease: Lease, spill: Spill) -> None:
-        self.options, self.partitions, self.lease = options, partitions, lease
-        self.spill = spill
+    options: Any  # with a `text_column` and a `group_column`
+    counter: _kernel.WordCounter
+
+    def counted(self, part: Range) -> Iterator[Any]:
+        """Counts the texts of a range, and gives what `taken` gives whenever the table is full. A
+        compressed file is one range, however large it is, so another thread reads and decompresses
+        it, while this one counts."""
+        columns = (self.options.text_column, self.options.group_column)
+        threads = 1 if part.file.compression else 0
+        with closing(ahead(lambda: inputs.read_texts(part, *columns), threads)) as batches:
+            for batch in batches:
+                self.replaced += batch.replaced
+                texts, groups = batch.texts, batch.groups
+                while len(texts):
+                    done = self.counter.count(texts, groups)
+                    texts, groups = texts[done:], None if groups is None else groups[done:]
+                    if self.counter.is_full:
+                        yield from self.taken()
+                report(bytes=batch.bytes, rows=len(batch.texts))
 
     def start_bundle(self) -> None:
+        self.replaced = 0
+
+    def taken(self) -> Iterator[Any]:
+        """The tables of the counter as elements. The counter is empty afterwards."""
+        raise NotImplementedError
+
+    def check_groups(self, groups: Sized) -> None:
+        """OptionError for more groups than languages or sources are."""
+        if len(groups) > MOST_GROUPS:
+            raise OptionError(
+                f"group_column: {self.options.group_column!r} has more than"
+                f" {MOST_GROUPS:,} values; name a column of languages or sources"
+            )
+
+
+@beam.typehints.with_output_types(tuple[int, Any])
+class _CountRange(CountTexts):
+    """Counts words, of texts and of word tables."""
+
+    def __init__(self, options: CountOptions, partitions: int, lease: Lease, spill: Spill) -> None:
+        self.options: CountOptions = options
+        self.partitions, self.lease, self.spill = partitions, lease, spill
+
+    def start_bundle(self) -> None:
+        super().start_bundle()
         most_bytes = self.spill.most_bytes(self.options.worker_memory)
         self.counter = _kernel.WordCounter(self.options.text.for_kernel(), most_bytes=most_bytes)
         self.totals = Totals()
 
     def process(self, part: Range | WordRange) -> Iterator[tuple[int, Partial]]:
         self.lease.check()
-        if isinstance(part, WordRange):
-            yield from self._add(part)
-            return
-        with closing(self._texts(part)) as batches:
-            for batch in batches:
-                self.totals.counts["replaced"] += batch.replaced
-                yield from self._count(batch)
-                report(bytes=batch.bytes, rows=len(batch.texts))
-
-    def _texts(self, part: Range) -> Generator[TextBatch]:
-        """The texts of a range. A compressed file is one range, however large it is, so another
-        thread reads and decompresses it, while this one counts."""
-        columns = (self.options.text_column, self.options.group_column)
-        return ahead(lambda: inputs.read_texts(part, *columns), 1 if part.file.compression else 0)
-
-    def _count(self, batch: TextBatch) -> Iterator[tuple[int, Partial]]:
-        texts, groups = batch.texts, batch.groups
-        while len(texts):
-            done = self.counter.count(texts, groups)
-            texts, groups = texts[done:], None if groups is None else groups[done:]
-            if self.counter.is_full:
-                yield from self._take()
+        yield from self._add(part) if isinstance(part, WordRange) else self.counted(part)
 
     def _add(self, part: WordRange) -> Iterator[tuple[int, Partial]]:
         """Adds the words of a table as they are. They were normalized when they were counted."""
@@ -146,28 +165,25 @@ class _CountRange(beam.DoFn):
                 place = f"{part.path} row group {part.row_group}"
                 raise InputError(f"{place}: {error}") from error
             if self.counter.is_full:
-                yield from self._take()
+                yield from self.taken()
         report(bytes=bytes_of(part))
 
     def finish_bundle(self) -> Iterator[Any]:
-        for element in self._take():
+        for element in self.taken():
             yield GlobalWindows.windowed_value(element)
         counter, counts = self.counter, self.totals.counts
         counts.update(rows=counter.rows, nulls=counter.nulls, bytes=counter.bytes)
-        counts.update(words=self.totals.groups.total(), replaced=counter.replaced)
+        counts.update(words=self.totals.groups.total())
+        counts.update(replaced=self.replaced + counter.replaced)
         totals = GlobalWindows.windowed_value((ALL, self.totals))
         yield beam.pvalue.TaggedOutput("totals", totals)
 
-    def _take(self) -> Iterator[tuple[int, Partial]]:
-        for (partition, group), table in self.spill.give(self._taken()):
+    def taken(self) -> Iterator[tuple[int, Partial]]:
+        for (partition, group), table in self.spill.give(self._tables()):
             yield partition, (group, table)
-        if len(self.totals.groups) > MOST_GROUPS:
-            raise OptionError(
-                f"group_column: {self.options.group_column!r} has more than"
-                f" {MOST_GROUPS:,} values; name a column of languages or sources"
-            )
+        self.check_groups(self.totals.groups)
 
-    def _taken(self) -> Iterator[tuple[tuple[int, Group], object]]:
+    def _tables(self) -> Iterator[tuple[tuple[int, Group], object]]:
         """What has been counted, by partition and group. Each table is let go when the next one is
         asked for."""
         tables = self.counter.take(self.partitions)

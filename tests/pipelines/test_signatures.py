@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import signatures
+from docs.site import signatures
 
 
 def test_the_stub_has_the_declared_options() -> None:
-    made = "; run python -m tests.pipelines.signatures"
+    made = "; run python -m docs.site.signatures"
     assert signatures.STUB.read_text() == signatures.stub(), made

@@ -109,7 +109,7 @@ def test_text_options_are_those_of_the_merged_tables(tmp_path: Path) -> None:
 
     cases = [
         (["--merge", tmp_path / "uncased"], f"{tmp_path / 'cased0'} with False"),
-        (["--pre-tokenizer", "whitespace"], "pre_tokenizer: whitespace, but"),
+        (["--pre-tokenizer", "whitespace"], "--pre-tokenizer: whitespace, but"),
     ]
     for more, fault in cases:
         outcome = wordpiece("count", *merge, *more, "--output", tmp_path / "no")

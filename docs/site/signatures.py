@@ -1,7 +1,7 @@
 """The signatures of the functions of `pipelines`, for editors and type checkers, from the options
 that are declared. This writes `pipelines/__init__.pyi` again:
 
-    python -m tests.pipelines.signatures
+    python -m docs.site.signatures
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HEAD = '''\
 # fmt: off
 """The jobs of wordpiece-beam as functions, and transforms for your own Beam pipelines.
 
-Made by `python -m tests.pipelines.signatures`.
+Made by `python -m docs.site.signatures`.
 """
 
 from collections.abc import Mapping, Sequence
