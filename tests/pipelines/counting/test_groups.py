@@ -210,12 +210,6 @@ def test_a_smoothed_table_is_not_merged_but_one_with_the_exponent_1_is(tmp_path:
         ("a.parquet", [("x", "y")], ["--group-column", "source"], 1, "no column 'source'; it has"),
         ("a.txt", [("x", "y")], ["--group-column", "lang"], 2, "has no columns; give .parquet"),
         ("a.jsonl", [("x", "y")], ["--group-column", "source"], 1, "no key 'source' in the first"),
-        (
-            "a.jsonl",
-            [(7, "y")],
-            ["--group-column", "lang"],
-            1,
-        ),
         ("a.parquet", [("x", "y")], ["--smoothing-exponent", "0.7"], 2, "give --group-column too"),
     ],
 )
