@@ -35,14 +35,13 @@ from pipelines.running.beam_args import names_of
 from pipelines.running.figures import PipelineFigures
 from pipelines.running.flink import FlinkJob
 from pipelines.running.job_server import reach_job_server
-from wordpiece_core.errors import JobError, OptionError, WordpieceError, one_line
+from wordpiece_core.errors import OptionError, WordpieceError, one_line
 from wordpiece_core.option_kinds import is_utf8
 
 MOST_WORKERS = 1024  # of a local run
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
 _STEP = " [while running '"  # Beam adds this to a message, with the name of the step
-_WORKER_GONE = "Channel closed prematurely"  # Beam's message when a worker process has died
 
 
 def local_cores() -> int:
@@ -205,10 +204,6 @@ def _raised(error: Exception) -> BaseException:
     last_line = (str(error).strip() or type(error).__name__).splitlines()[-1]
     if _without_step(last_line) == KeyboardInterrupt.__name__:  # in a worker of this process
         return KeyboardInterrupt()
-    if last_line.startswith(_WORKER_GONE):
-        from pipelines.running.local_beam import WORKER_ENDED
-
-        return JobError(WORKER_ENDED)
     return RuntimeError(_without_step(last_line))
 
 

@@ -22,7 +22,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 CHANGES = ("made", "written", "deleted")
 HANGS = 300.0  # seconds after which a process counts as one that does not end
@@ -172,33 +171,6 @@ def stopped_before(
             guard.cancel()
             with suppress(ProcessLookupError):
                 running.kill()
-
-
-def killing_a_worker(directory: Path, pattern: str) -> dict[str, str]:
-    """An environment in which the first of a job's worker processes that is to make a change of the
-    disk that the pattern is found in is killed before that, and no other."""
-    directory.mkdir()
-    (directory / "sitecustomize.py").write_text(
-        "import os, sys\n"
-        "if 'WORKER_ID' in os.environ:\n"
-        f"    sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "    from stopping import kill_one\n"
-        "    del sys.path[0]\n"
-        f"    kill_one({pattern!r}, {str(directory / 'killed')!r})\n"
-    )
-    paths = [str(directory), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-
-
-def kill_one(pattern: str, note: str) -> None:
-    """In a worker process: what `killing_a_worker` says."""
-
-    def kill_if_first() -> None:
-        with suppress(FileExistsError):
-            os.close(os.open(note, os.O_CREAT | os.O_EXCL))
-            kill()
-
-    stop_before(1, pattern, kill_if_first)
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ def test_a_path_with_words_of_the_command_line_is_shown_as_it_is(tmp_path: Path)
     assert str(raised.value).startswith(f"output: {bad} is not a directory")
 
 
-@pytest.mark.parametrize("mode", ["multi_threading", "multi_processing"])
+@pytest.mark.parametrize("mode", ["in_memory", "multi_threading"])
 def test_workers_name_the_option_that_helps(tmp_path: Path, mode: str) -> None:
     """What a worker finds wrong: a file that the driver did not look into."""
     rows = [{"text": "a", "kept": {}}]

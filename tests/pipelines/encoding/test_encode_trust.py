@@ -28,14 +28,12 @@ from ..corpora import (
     english,
     files_below,
     manifest,
-    process,
     train_tokenizer,
     wordpiece,
     write_shard,
     write_shards,
 )
 from ..faulty_store import Faults, install
-from ..stopping import HANGS, killing_a_worker
 from ..test_bad_input import corrupt_page, truncated
 
 TEXTS = english(200)
@@ -449,26 +447,6 @@ def test_a_rerun_with_nothing_to_do_makes_no_more_calls_for_more_shards(
         assert f"({shards} finished before)" in done("encode", "faulty://store/in", *args).out
         calls.append(next(faults.calls) - before)
     assert calls[0] == calls[1] < 15
-
-
-# --- Kills ----------------------------------------------------------------------------------------
-
-
-def test_a_worker_process_that_is_killed_ends_the_job(tmp_path: Path, tokenizer: str) -> None:
-    for i in range(6):
-        write_shard(tmp_path / "in" / f"{i}.parquet", english(30))
-    args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
-    beam = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    output = tmp_path / "killed"
-    environment = killing_a_worker(
-        tmp_path / "site", r"written .*/_shards/[0-9a-f]+-[0-9a-f]+\.jsonl"
-    )
-    outcome = process(*args, output, *beam, env=environment, timeout=HANGS)
-    assert outcome.fault.startswith("a worker process ended before its work")
-    assert outcome.status == 1
-    done(*args, output)
-    done(*args, tmp_path / "straight")
-    assert files_below(output) == files_below(tmp_path / "straight")
 
 
 # --- Dry runs -------------------------------------------------------------------------------------

@@ -11,12 +11,11 @@ from ..corpora import (
     config,
     done,
     files_below,
-    process,
     same_but_for_run_json,
     wordpiece,
     write_shard,
 )
-from ..stopping import HANGS, killed_before, killing_a_worker
+from ..stopping import killed_before
 
 SIZE = ["--vocab-size", "150", "--round-budget", "0.1"]  # five rounds
 
@@ -65,19 +64,6 @@ def test_only_the_rounds_that_were_not_finished_are_made_again(
     assert made + 4 == len(list(rounds.iterdir()))
     assert words.stat().st_mtime_ns == counted
     done("train", shards, "--output", tmp_path / "straight", *SIZE)
-    assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
-
-
-def test_a_killed_worker_process_costs_time_only(tmp_path: Path, shards: Path) -> None:
-    train = ["train", shards, "--output", tmp_path / "tok", "--vocab-size", "150"]
-    beam = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    environment = killing_a_worker(tmp_path / "site", r"written .*/splits/00002/")
-    outcome = process(*train, "--round-budget", "0.3", *beam, env=environment, timeout=HANGS)
-    assert outcome.fault.startswith("a worker process ended before its work")
-    rounds = tmp_path / "tok.work" / "rounds"
-    assert [path.name for path in rounds.iterdir()] == ["00001.parquet"]
-    done(*train)
-    done("train", shards, "--output", tmp_path / "straight", "--vocab-size", "150")
     assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
 
 
