@@ -24,6 +24,7 @@ from pipelines.files import line_input
 from pipelines.files.columns import check_storable
 from pipelines.files.line_input import BYTE_ORDER_MARK, LineReader, blocks
 from pipelines.files.reader import Range, Rows
+from pipelines.files.reading import open_planned
 from wordpiece_core._kernel import repair_utf8
 from wordpiece_core.errors import InputError, one_line, shown
 
@@ -148,10 +149,12 @@ class JsonReader(LineReader):
             raise self._fault(offset, one_line(error)) from error
 
     def _fault(self, offset: int, reason: str) -> InputError:
-        """The error for the block at an offset."""
-        return InputError(
-            f"{self.file.path}: the lines after byte {offset:,} cannot be read as JSON ({reason})"
-        )
+        """The error for the block at an offset. ChangedError if the file has changed meanwhile."""
+        with open_planned(self.file):
+            return InputError(
+                f"{self.file.path}: the lines after byte {offset:,} cannot be read as JSON"
+                f" ({reason})"
+            )
 
 
 def _check_lines(path: str, block: bytes) -> None:

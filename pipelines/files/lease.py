@@ -20,7 +20,7 @@ from typing import Any
 
 from pipelines.files import outputs
 from wordpiece_core import storage
-from wordpiece_core.errors import OutputError
+from wordpiece_core.errors import OutputError, WordpieceError
 from wordpiece_core.storage import open_filesystem
 from wordpiece_core.uri import is_uri, join
 
@@ -82,60 +82,32 @@ def one_run(path: str) -> Iterator[None]:
     if is_uri(path):
         yield
         return
-    with _made(path):
-        descriptor = _locked(path)
+    storage.make_directory(path)
+    inner = open_filesystem(path)[1]
+    with storage.writing(path):
+        descriptor = os.open(inner, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # without locks, the lease must do
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OutputError(
+                    f"{path}: another run is writing there; wait for it, or give another directory"
+                ) from None
+        if not _is_open_at(descriptor, inner):
+            raise OutputError(f"{path}: another run has just ended there; run this again")
         try:
             yield
         finally:
-            os.close(descriptor)
-
-
-@contextmanager
-def _made(path: str) -> Iterator[None]:
-    """Makes a directory and those above it. In the end, the new ones are deleted if empty."""
-    inner = open_filesystem(path)[1]
-    made = []
-    place = inner
-    while not os.path.lexists(place):
-        made.append(place)
-        place = os.path.dirname(place)
-    storage.make_directory(path)
-    try:
-        yield
+            with suppress(WordpieceError):
+                storage.delete_empty_directory(path)
     finally:
-        for directory in made:
-            with suppress(OSError):
-                os.rmdir(directory)
-
-
-def _locked(path: str) -> int:
-    """An open descriptor of the directory, with a lock on it."""
-    inner = open_filesystem(path)[1]
-    while True:
-        storage.make_directory(path)
-        with storage.writing(path):
-            descriptor = os.open(inner, os.O_RDONLY)
-        try:
-            _lock(descriptor, path)
-            if _is_open_at(descriptor, inner):
-                return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # the last run that held this directory has deleted it
-
-
-def _lock(descriptor: int, path: str) -> None:
-    with suppress(OSError):  # without locks, the lease must do
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutputError(
-                f"{path}: another run is writing there; wait for it, or give another directory"
-            ) from None
+        os.close(descriptor)
 
 
 def _is_open_at(descriptor: int, path: str) -> bool:
+    """Whether a descriptor is that of the directory at a path, which a run deletes if it is
+    empty."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:

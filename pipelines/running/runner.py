@@ -25,7 +25,7 @@ from apache_beam.options.pipeline_options import (
 )
 from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.runners.runner import PipelineResult, PipelineRunner
+from apache_beam.runners.runner import PipelineRunner
 from apache_beam.runners.worker import sdk_worker
 from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
@@ -33,7 +33,6 @@ from apache_beam.utils.subprocess_server import SubprocessServer
 from pipelines.files.lease import Lease
 from pipelines.running.beam_args import names_of
 from pipelines.running.figures import PipelineFigures
-from pipelines.running.flink import FlinkJob
 from pipelines.running.job_server import reach_job_server
 from wordpiece_core.errors import OptionError, WordpieceError, one_line
 from wordpiece_core.option_kinds import is_utf8
@@ -128,7 +127,7 @@ def run_pipeline(
     options = pipeline_options(beam_args)
     figures = PipelineFigures()
     is_quiet = _quiet_workers()
-    runner = flink_job = None
+    runner = None
     if is_local(options):
         # imported only here, because it changes classes of Beam
         from pipelines.running.local_beam import local_runner
@@ -136,7 +135,6 @@ def run_pipeline(
         runner = local_runner(options, is_quiet=is_quiet)
     else:
         reach_job_server(options)
-        flink_job = FlinkJob.named(options)
     try:
         # Processes that Beam starts, such as a job server, are for all of this.
         with (
@@ -152,20 +150,12 @@ def run_pipeline(
                 if lease is not None and not isinstance(error, Exception):
                     with suppress(WordpieceError):
                         lease.give_up()  # which ends workers that nothing else can tell
-                _cancel(figures.result, flink_job)
+                if figures.result is not None:
+                    with suppress(Exception):  # what has ended cannot be cancelled
+                        figures.result.cancel()
                 raise
     except Exception as error:
         raise _raised(error) from error
-
-
-def _cancel(result: PipelineResult | None, flink_job: FlinkJob | None) -> None:
-    """Cancels a pipeline, as far as that can be done, so that it does not run on elsewhere."""
-    if result is not None:
-        with suppress(Exception):  # what has ended cannot be cancelled
-            result.cancel()
-    if flink_job is not None:
-        with suppress(Exception):
-            flink_job.cancel()
 
 
 def _quiet_workers() -> bool:

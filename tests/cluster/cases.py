@@ -54,7 +54,6 @@ LOCAL, RELATIVE, S3, S3_QUERY = "local", "relative", "s3, environment", "s3, que
 NO_FAULT = "none"
 TASK_MANAGER, ALL_TASK_MANAGERS = "TaskManager killed", "all TaskManagers killed"
 WORKER, DRIVER, TERMINATE = "worker killed", "driver killed", "driver terminated"
-CANCEL = "job cancelled"  # by a driver that is terminated and knows where Flink is
 
 PAUSE_BEFORE = {
     "count": (2, r"written .*/part-"),
@@ -103,7 +102,6 @@ def all_cases() -> list[Case]:
         faults = (TASK_MANAGER, ALL_TASK_MANAGERS)
         cases += [Case(job, FLINK, PROCESS, fault=fault) for fault in faults]
     cases.append(Case("count", FLINK, PROCESS, fault=TERMINATE))
-    cases.append(Case("encode", FLINK, PROCESS, fault=CANCEL))
     cases.append(Case("train", SPARK, LOOPBACK))
     return cases
 
@@ -287,15 +285,9 @@ class Run:
     def _beam_args(self, pausing: bool) -> list[str]:
         case = self.case
         port = servers.JOB_SERVER
-        if self._names_flink():
-            self.bench.servers.have_job_server_for_any_flink()
-            port = servers.JOB_SERVER_FOR_ANY_FLINK
         args = ["--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{port}"]
         if case.cluster != SPARK:
-            # (No options of Python's. A pipeline without end has checkpoints from its start on.)
             args += ["--parallelism=2", "--checkpointing_interval=500"]
-        if self._names_flink():
-            args.append(f"--flink_master=127.0.0.1:{servers.REST}")
         args.append(f"--environment_type={case.workers}")
         if case.workers == PROCESS:
             config: dict[str, object] = {"command": servers.boot_command(self.bench.directory)}
@@ -309,10 +301,6 @@ class Run:
         if case.workers == EXTERNAL:
             args.append(f"--environment_config=127.0.0.1:{servers.POOL}")
         return args
-
-    def _names_flink(self) -> bool:
-        """Whether the command is told where Flink is."""
-        return self.case.fault == CANCEL
 
     def _check(self) -> None:
         if not self._is_as_expected():
@@ -367,13 +355,6 @@ class Run:
             # ends it is that workers look at the lease, as often as Flink starts it again.
             (self.pauses / pauses.GO_ON).touch()
             self._wait(self._is_idle, "the job runs on")
-            running = self._start()
-        elif fault == CANCEL:
-            running.terminate()
-            _must_end(running, INTERRUPTED)
-            self._wait(self._is_idle, "the job runs on")
-            if "CANCELED" not in _states():
-                raise CaseError("the job was not cancelled")
             running = self._start()
         _must_end(running, 0)
 

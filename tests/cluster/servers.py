@@ -27,7 +27,7 @@ PATIENCE = 120.0  # seconds in which a server must be up
 
 EMBEDDED_FLINK, FLINK, SPARK = "embedded Flink", "Flink", "Spark"
 FLINK_JOB_SERVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
-JOB_SERVER, JOB_SERVER_FOR_ANY_FLINK = 8099, 8199
+JOB_SERVER = 8099
 REST = 8081  # of the JobManager
 S3 = 9000
 POOL = 50000
@@ -202,13 +202,6 @@ class Servers:
             archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n\n")
         run = ["org.apache.flink.client.cli.CliFrontend", "run", "-c", FLINK_JOB_SERVER, str(jar)]
         self.start_job_server("flink", *run, "--flink-master=[auto]", FLINK_CONF_DIR=str(HERE))
-
-    def have_job_server_for_any_flink(self) -> None:
-        """Starts a second job server, for jobs that say where Flink is, unless it is up. One in a
-        client of Flink's refuses them."""
-        port = JOB_SERVER_FOR_ANY_FLINK
-        if not is_open(port):
-            self.start_job_server("beam-flink", FLINK_JOB_SERVER, port=port)
 
     def start_task_manager(self, number: int) -> None:
         """Starts a TaskManager."""

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -123,6 +124,7 @@ def test_a_job_whose_driver_is_interrupted_is_cancelled(
         ) as driver:
             while job_api.JobState.RUNNING not in states()[before:]:
                 assert driver.poll() is None
+            time.sleep(1)  # the driver waits for the job then
             driver.send_signal(sent)
             assert driver.wait() == 130
         assert states()[before:] == [job_api.JobState.CANCELLED]
