@@ -109,7 +109,9 @@ def test_a_job_whose_driver_is_interrupted_is_cancelled(
 ) -> None:
     text = write_shard(tmp_path / "a.txt", ["hug"])
     beam = [*on(endpoint)[:-1], "--environment_config=sleep 600"]  # a worker that does nothing
-    command = [sys.executable, "-m", "pipelines", "count", text, "--output", tmp_path / "words"]
+    # SIGINT may be ignored here. (`preexec_fn` would run gRPC's handlers of a fork, which can abort.)
+    python = ["env", "--default-signal=INT", sys.executable]
+    command = [*python, "-m", "pipelines", "count", text, "--output", tmp_path / "words"]
     with grpc.insecure_channel(endpoint) as channel:
         server = beam_job_api_pb2_grpc.JobServiceStub(channel)
 
@@ -117,11 +119,7 @@ def test_a_job_whose_driver_is_interrupted_is_cancelled(
             return [job.state for job in server.GetJobs(job_api.GetJobsRequest()).job_info]
 
         before = len(states())
-        with subprocess.Popen(
-            [*command, "--", *beam],
-            stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # it may be ignored
-        ) as driver:
+        with subprocess.Popen([*command, "--", *beam], stderr=subprocess.DEVNULL) as driver:
             while job_api.JobState.RUNNING not in states()[before:]:
                 assert driver.poll() is None
             time.sleep(1)  # the driver waits for the job then
