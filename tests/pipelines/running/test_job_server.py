@@ -109,7 +109,7 @@ def test_a_job_whose_driver_is_interrupted_is_cancelled(
 ) -> None:
     text = write_shard(tmp_path / "a.txt", ["hug"])
     beam = [*on(endpoint)[:-1], "--environment_config=sleep 600"]  # a worker that does nothing
-    # SIGINT may be ignored here. (`preexec_fn` would run gRPC's handlers of a fork, which can abort.)
+    # SIGINT may be ignored here. (A `preexec_fn` would run gRPC's handlers, which can abort.)
     python = ["env", "--default-signal=INT", sys.executable]
     command = [*python, "-m", "pipelines", "count", text, "--output", tmp_path / "words"]
     with grpc.insecure_channel(endpoint) as channel:
