@@ -38,7 +38,7 @@ from wordpiece_core.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-RUN = {
+RUN_ARGUMENTS = {
     "beam_args": ("Sequence[str]", (), "Arguments for Beam, such as `--runner=FlinkRunner`."),
     "quiet": ("bool", False, "Show no progress."),
 }
@@ -78,7 +78,7 @@ def _documented(call: type[JobCall]) -> Callable[[Function], Function]:
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters += [
             inspect.Parameter(name, keyword, default=default, annotation=kind)
-            for name, (kind, default, _) in RUN.items()
+            for name, (kind, default, _) in RUN_ARGUMENTS.items()
         ]
         given = inspect.signature(function)
         function.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -103,7 +103,7 @@ def _lines(call: type[JobCall]) -> Iterator[str]:
         needed = " Required." if option.is_required else ""
         shown = f" Default: {option.shown_default}." if option.shown_default else ""
         yield f"    {option.name}: {option.help + needed + shown}"
-    for name, (_, _, text) in RUN.items():
+    for name, (_, _, text) in RUN_ARGUMENTS.items():
         yield f"    {name}: {text}"
     yield "\nRaises:"
     yield "    wordpiece_core.OptionError: For a wrong argument."

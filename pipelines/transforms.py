@@ -28,7 +28,7 @@ from wordpiece_core.errors import InputError, OptionError, one_line, shown
 LEAST_PARTITIONS = 64  # of words, by hash; no result depends on their number
 BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20  # of elements that are processed together
 MOST_WINDOWS = 16  # that a bundle holds counts of at the same time
-ROWS_AT_ONCE = 65_536  # of counted words that become elements
+COUNTS_AT_ONCE = 65_536  # of counted words that become elements
 
 
 class CountWords(beam.PTransform):
@@ -138,8 +138,8 @@ def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[tuple[str, int]]
     for table in partition[1]:
         sums.add(from_bytes(table))
     words = sums.merge()
-    for start in range(0, len(words), ROWS_AT_ONCE):
-        rows = words.slice(start, ROWS_AT_ONCE)
+    for start in range(0, len(words), COUNTS_AT_ONCE):
+        rows = words.slice(start, COUNTS_AT_ONCE)
         yield from zip(rows["word"].to_pylist(), rows["count"].to_pylist(), strict=True)
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from pipelines.commands.program import wordpiece
-from pipelines.functions import RUN
+from pipelines.functions import RUN_ARGUMENTS
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -71,7 +71,8 @@ def test_the_table_of_a_job_has_every_argument_of_its_function(
 ) -> None:
     table = tables.command_table(name)
     (call,) = tables.JOBS[name]
-    for argument in {option.name for option in call.options()} | RUN.keys() - {"beam_args"}:
+    names = {option.name for option in call.options()}
+    for argument in names | RUN_ARGUMENTS.keys() - {"beam_args"}:
         assert f"| `{argument}` |" in table
 
 

@@ -25,7 +25,7 @@ RENYI_ALPHA = 2.5  # Zouhar et al. (2023): with it the efficiency says most abou
 RARE = 10  # a token that is used less often is rare
 TABLE = ["word", "count"]  # the columns of a word table
 USES = pa.schema([("token", pa.uint32()), ("count", pa.int64())])
-ROWS_AT_ONCE = 65_536  # of chunks that are cut at once
+CHUNKS_AT_ONCE = 65_536  # of chunks that are cut at once
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,8 @@ def measure(tokenizer: Tokenizer, chunks: Any, counts: Any) -> Measures:
     batch = pa.record_batch([_array(chunks, pa.string()), _array(counts, pa.int64())], TABLE)
     sums = _kernel.Measurer(vocab_size=len(tokenizer), unk_id=tokenizer.unk_id)
     encoder = tokenizer.kernel
-    for start in range(0, len(batch), ROWS_AT_ONCE):
-        some = batch.slice(start, ROWS_AT_ONCE)
+    for start in range(0, len(batch), CHUNKS_AT_ONCE):
+        some = batch.slice(start, CHUNKS_AT_ONCE)
         if isinstance(encoder, LibraryEncoder):
             encoder.add_to(sums, some)
         else:

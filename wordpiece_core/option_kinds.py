@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from wordpiece_core.errors import shown
-from wordpiece_core.sizes import MOST, parse_size, show_size
+from wordpiece_core.sizes import MOST_BYTES, parse_size, show_size
 from wordpiece_core.uri import credentials_in, lacks_slash
 
 MOST_SECONDS = 365 * 24 * 3600.0  # more is a mistake
@@ -121,8 +121,8 @@ class Size(Kind):
             raise refusal(value, "a size; give one like 512MiB, 4G or 1000000")
         if size < self.least:
             raise ValueError(f"{value} is too little; give {show_size(self.least)} at least")
-        if size > MOST:
-            raise ValueError(f"{shown(value)} is too much; give {show_size(MOST)} at most")
+        if size > MOST_BYTES:
+            raise ValueError(f"{shown(value)} is too much; give {show_size(MOST_BYTES)} at most")
         return int(size)
 
     def show(self, value: int) -> str:

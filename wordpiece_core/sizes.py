@@ -6,7 +6,7 @@ import re
 
 from wordpiece_core.errors import shown
 
-MOST = 1 << 50  # bytes: more is a mistake
+MOST_BYTES = 1 << 50  # bytes: more is a mistake
 _SIZE = re.compile(r"(\d{1,40}(?:\.\d{1,40})?)\s*(?:([kmgtp])(i?)b?|b)?", re.IGNORECASE)
 _POWERS = {letter: power for power, letter in enumerate("kmgtp", 1)}
 

@@ -19,7 +19,7 @@ from pipelines.commands.program import wordpiece
 from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
-from pipelines.functions import RUN
+from pipelines.functions import RUN_ARGUMENTS
 from pipelines.reporting.options import ReportCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import Declared, Option, for_command
@@ -144,7 +144,7 @@ def _job_name(parameter: click.Parameter, declared: dict[str, Option]) -> str:
     key = parameter.opts[0].removeprefix("--").replace("-", "_")
     if key in NO_KEY:
         return ""
-    return _code(key) if key in RUN else f"{_code(key)}, in YAML only"
+    return _code(key) if key in RUN_ARGUMENTS else f"{_code(key)}, in YAML only"
 
 
 def _table(heads: list[str], rows: Iterable[list[str]]) -> str:

@@ -48,7 +48,7 @@ def _print_encoded(done: Encoded) -> None:
     print(f"tokens: {done.tokens:,}, {done.unknown_share:.2%} of them unknown")
     if manifest["truncated_rows"]:
         rows, tokens = manifest["truncated_rows"], manifest["truncated_tokens"]
-        print(f"truncated: {rows:,} rows, {tokens:,} tokens cut off")
+        print(f"truncated: {rows:,} rows, by {tokens:,} tokens")
     if manifest["options"]["pack"]:
         dropped = f", {manifest['dropped_tokens']:,} tokens at shard ends were dropped"
         print(f"sequences: {done.rows:,}{dropped if manifest['dropped_tokens'] else ''}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 STYLES = {"head": "bold", "text": "", "unknown": "bold red", "special": "cyan", "added": "dim"}
-MOST = 20  # items of a list; the others are counted
+MOST_ITEMS = 20  # items of a list; the others are counted
 NARROW = 60  # columns of a terminal
 KNOWN = {
     "start": "in the vocabulary only as the start of a word",
@@ -188,9 +188,9 @@ def _cuts(inspection: Inspection) -> Iterator[str]:
             if reason.next_best is not None:
                 other = f", next best {_scored(reason.next_best)}"
             said[name] = f"score of {name}: {_scored(reason.best)}{other}"
-    yield from islice(said.values(), MOST)
-    if len(said) > MOST:
-        yield f"and {len(said) - MOST:,} more words"
+    yield from islice(said.values(), MOST_ITEMS)
+    if len(said) > MOST_ITEMS:
+        yield f"and {len(said) - MOST_ITEMS:,} more words"
 
 
 def _scored(cut: ScoredCut) -> str:
@@ -203,5 +203,5 @@ def _misfit(misfit: Misfit) -> str:
 
 
 def _list(items: Collection[str]) -> str:
-    more = f" and {len(items) - MOST:,} more" if len(items) > MOST else ""
-    return ", ".join(islice(items, MOST)) + more
+    more = f" and {len(items) - MOST_ITEMS:,} more" if len(items) > MOST_ITEMS else ""
+    return ", ".join(islice(items, MOST_ITEMS)) + more

@@ -17,7 +17,7 @@ from pipelines.commands.options import parted
 from pipelines.encoding.directory.encoded_directory import (
     MANIFEST,
     SECOND_FILES,
-    SHARDS,
+    WORK,
     kept_tokenizer,
 )
 from pipelines.encoding.directory.status import SUMS
@@ -46,7 +46,7 @@ def manifest_of(path: str) -> dict[str, Any] | None:
         if not _is_whole(found):
             raise damaged(place)
         return found
-    if storage.info(join(path, SHARDS)):
+    if storage.info(join(path, WORK)):
         raise InputError(f"{path}: this dataset is not finished; run encode again")
     return None
 
@@ -129,7 +129,7 @@ def _print_lines(
     print(f"tokens: {manifest['tokens']:,}, {unknown:.2%} of them unknown")
     if manifest["truncated_rows"]:
         cut = manifest["truncated_tokens"]
-        print(f"truncated: {manifest['truncated_rows']:,} rows, {cut:,} tokens cut off")
+        print(f"truncated: {manifest['truncated_rows']:,} rows, by {cut:,} tokens")
     for shard, row, ids in rows:
         if ids is None:
             print(f"\n{_plain(shard)} row {row}: null")

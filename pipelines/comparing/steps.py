@@ -38,7 +38,7 @@ from wordpiece_core.uri import join
 SHUFFLED = "zstd"  # compresses what goes through the shuffle
 LONG = 64  # bytes; longer chunks hardly ever occur twice
 PREFIX = "measures-"  # of the names of files
-SHARDS = 32  # of measures, by tokenizer and group
+MEASURE_FILES = 32  # of measures, by tokenizer and group
 HELD_BYTES = 64 << 20  # of measures that wait for the end of a bundle
 USED_BYTES = 12  # of a token in measures
 GroupKey = tuple[int, Group]
@@ -112,7 +112,7 @@ def add(sums: dict[GroupKey, Any], key: GroupKey, value: Any) -> None:
 
 
 def _element(item: tuple[GroupKey, Any]) -> tuple[int, tuple[GroupKey, Any]]:
-    return zlib.crc32(json.dumps(item[0]).encode()) % SHARDS, item
+    return zlib.crc32(json.dumps(item[0]).encode()) % MEASURE_FILES, item
 
 
 @beam.typehints.with_output_types(tuple[int, Any])

@@ -11,8 +11,6 @@ from pipelines.files import outputs
 from pipelines.files.reading import bad_data
 from wordpiece_core.storage import StoredFile
 
-ROWS_AT_ONCE = 1 << 18  # of a batch in a file
-
 
 def to_bytes(data: object, compression: str | None = None) -> bytes:
     """A record batch of pyarrow or of the kernel as bytes. `compression`: "lz4" or "zstd"."""

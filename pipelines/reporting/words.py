@@ -35,7 +35,7 @@ from wordpiece_core.uri import join
 
 STATISTICS = "words.json"
 RARE_SHARE = 10  # the least frequent of so many words are rare
-ROWS_AT_ONCE = 16_384
+WORDS_AT_ONCE = 16_384
 
 
 def word_statistics(
@@ -86,8 +86,8 @@ class _TokenizeWords(beam.DoFn):
     def process(self, part: WordRange) -> None:
         words = read_words(part)
         check_order(part, words["count"])
-        for start in range(0, len(words), ROWS_AT_ONCE):
-            some, rank = words.slice(start, ROWS_AT_ONCE), part.first_rank + start
+        for start in range(0, len(words), WORDS_AT_ONCE):
+            some, rank = words.slice(start, WORDS_AT_ONCE), part.first_rank + start
             found = tokenize_words(some, rank, self.packed.unpacked(), self.rare)
             self.statistics = combined([self.statistics, found])
         report(words=part.rows, bytes=bytes_of(part))

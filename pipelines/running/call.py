@@ -46,7 +46,7 @@ class JobCall(Declared):
 
         places: dict[str, Any] = {}
         for known in self.options():
-            value = getattr(self, known.name, None)  # None for options of groups, too
+            value = getattr(self, known.name, None)  # also None for options of groups
             if value and isinstance(known.kind, Places) and known.kind.are_paths:
                 places[known.name] = tuple(map(absolute, value))
             elif value and type(known.kind) is Place:  # a tokenizer may be a name on the Hub

@@ -29,10 +29,10 @@ FIGURES = {
     "words": "that were counted; in a training, words of the table that a pass has read",
     "tokens": "that were written; in a training, in the vocabulary",
     "unknown": "tokens that are [UNK]",
-    "truncated_rows": "that were cut to max_length",
-    "truncated_tokens": "that were cut off of these rows",
+    "truncated_rows": "that were truncated to max_length",
+    "truncated_tokens": "that were left out of these rows",
     "merges": "that a training has made",
-    "shards": "that were written whole",
+    "shards": "that were written",
     "failures": "shards that could not be read",
 }
 POLL_SECONDS = 1.0

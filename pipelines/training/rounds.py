@@ -57,7 +57,7 @@ from wordpiece_core.training.starting import algorithm_of
 from wordpiece_core.uri import join
 
 PACKED = "zstd"  # batches on their way through the shuffle
-PLAN = "plan.jsonl"  # of the ranges
+RANGES_PLAN = "plan.jsonl"  # of the ranges
 Passes = Callable[[], Sequence[Pass]]
 Note = tuple[str, int, dict[str, int]]
 """Of a sum that is in a file: its output, its partition, its facts."""
@@ -153,7 +153,7 @@ class OnBeam:
     def run(self, passes: Passes) -> Results:
         """Runs passes as one pipeline. Its results are read from files."""
         exchange = Exchange(self.work.exchange(), self.work.owned.lease)
-        path = join(exchange.directory, PLAN)
+        path = join(exchange.directory, RANGES_PLAN)
         plan = write_plan(path, exchange.lease, self.ranges, lambda part: part.rows)
         ranges = "ranges" >> FromPlan(plan, lambda fields: WordRange(**fields))
         step = RunPasses(passes, self.kept, exchange)

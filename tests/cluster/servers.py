@@ -225,7 +225,7 @@ class Servers:
             self.start_task_manager(int(name.rpartition("-")[2]))
 
     def start_pool(self) -> None:
-        """Starts a pool of EXTERNAL workers, who know the S3 server by their environment."""
+        """Starts a pool of EXTERNAL workers, whose environment names the S3 server."""
         main = "apache_beam.runners.worker.worker_pool_main"
         command = [sys.executable, "-m", main, f"--service_port={POOL}"]
         pool = self.start("worker-pool", command, **{ENDPOINT: f"http://127.0.0.1:{S3}"})

@@ -190,7 +190,7 @@ def test_tables_that_overflow_and_many_partitions_give_the_same_bytes(
     monkeypatch.setattr(
         Exchange, "write", lambda *it: files.add(Path(it[0].place(*it[1:3])).name) or write(*it)
     )
-    monkeypatch.setattr(merging, "ROWS_AT_ONCE", 50)
+    monkeypatch.setattr(merging, "RUNS_AT_ONCE", 50)
     monkeypatch.setattr(merging, "LEAST_ADDED_BYTES", 1)
     small = ["--worker-memory", "16KiB", "--round-budget", "0.4"]
     done("train", *args, "--output", tmp_path / "cut", *small)

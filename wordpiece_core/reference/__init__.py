@@ -14,8 +14,8 @@ It is slow on purpose; training counts everything anew for every merge.
                     characters
     cuts at random  sampling: the random numbers of a row
 
-``bpe`` and ``unigram`` are a page each, for readers of a textbook. The names of WordPiece are all
-here, too; this is how it goes.
+``bpe`` and ``unigram`` are a page each, for readers of a textbook. All names of WordPiece are
+also here; this is how it goes.
 
 Training starts from words with their counts. Every word is split into characters, and each
 character but the first carries a prefix that says "inside a word": ``hugs`` is ``h ##u ##g ##s``.

@@ -28,7 +28,7 @@ from wordpiece_core.tokenizer.formats.tokenizer_json_reading import model_kind
 from wordpiece_core.tokenizer.models import AddedTokens, Layout, Library
 
 PARALLELISM = "TOKENIZERS_PARALLELISM"
-ROWS_AT_ONCE = 1024  # of texts: their tokens are Python objects for a while
+TEXTS_AT_ONCE = 1024  # of texts: their tokens are Python objects for a while
 CHARACTERS_AT_ONCE = 1 << 18
 IDS_AT_ONCE = 1 << 28  # of a batch
 MOST_IDS = 1 << 24  # with those that have no token
@@ -651,8 +651,8 @@ def _groups(
     """Texts or pairs by their numbers, some at a time."""
     group: dict[int, tuple[str | None, ...]] = {}
     size = 0
-    for at in range(start, min(end, len(columns[0])), ROWS_AT_ONCE):
-        slices = [column.slice(at, min(ROWS_AT_ONCE, end - at)).to_pylist() for column in columns]
+    for at in range(start, min(end, len(columns[0])), TEXTS_AT_ONCE):
+        slices = [column.slice(at, min(TEXTS_AT_ONCE, end - at)).to_pylist() for column in columns]
         for number, row in enumerate(zip(*slices, strict=True), at):
             group[number] = row
             size += sum(len(text) for text in row if text is not None)

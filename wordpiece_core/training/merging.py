@@ -52,7 +52,7 @@ LEAST_PARTITIONS = 16  # of pairs
 PARTITION_SHARE_BYTES = 128 << 10  # the least memory of a worker for each partition
 PAIR_BYTES, RUN_TOKEN_BYTES = 48, 32  # of a pair in a table, and of a token of runs, about
 MERGES_PER_CALL = 200
-ROWS_AT_ONCE = 1 << 18  # of runs
+RUNS_AT_ONCE = 1 << 18  # of runs
 LEAST_ADDED_BYTES = 8 << 20  # of batches, which wait to be added up
 ALL, LAST = "all", "last"  # merges
 
@@ -467,7 +467,7 @@ class _Runs:
             yield from self.finish()
 
     def finish(self) -> Given:
-        for partition, runs in self.runs.take_partitions(self.partitions, ROWS_AT_ONCE):
+        for partition, runs in self.runs.take_partitions(self.partitions, RUNS_AT_ONCE):
             yield "runs", partition, pa.record_batch(runs)
 
 
@@ -476,7 +476,7 @@ def _add_runs(parts: Iterator[Batch], partitions: int) -> Iterator[Batch]:
     runs = _kernel.Runs()
     for part in parts:
         runs.add_runs(part)
-    return map(pa.record_batch, runs.take(max(ROWS_AT_ONCE // partitions, 1)))
+    return map(pa.record_batch, runs.take(max(RUNS_AT_ONCE // partitions, 1)))
 
 
 def _in_order(streams: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
@@ -495,7 +495,7 @@ def _in_order(streams: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
             heads[number] = batch.slice(rows) if rows < len(batch) else _next(streams[number])
             if not len(heads[number]):
                 del heads[number]
-        yield from map(pa.record_batch, runs.take(ROWS_AT_ONCE))
+        yield from map(pa.record_batch, runs.take(RUNS_AT_ONCE))
 
 
 def _next(stream: Iterator[Batch]) -> Batch:

@@ -97,8 +97,8 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
         "rows": manifest["rows"],
         "tokens": manifest["tokens"],
         "unknown tokens": manifest["unknown_tokens"],
-        "rows cut to `max_length`": manifest["truncated_rows"],
-        "tokens cut off": manifest["truncated_tokens"],
+        "rows truncated to `max_length`": manifest["truncated_rows"],
+        "truncated tokens": manifest["truncated_tokens"],
         "bytes of text": manifest["bytes"],
         "shards": sum(not shard["name"].endswith(SECOND_FILES) for shard in manifest["shards"]),
     }

@@ -34,18 +34,18 @@ from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.uri import join
 
 MANIFEST = ".manifest.json"
-RUN = ".run.json"
+RUN_JSON = ".run.json"
 CARD = "README.md"
 TOKENIZER = ".tokenizer.json"
-SHARDS = "_shards"
+WORK = "_shards"
 JOB = "job.json"
 JOURNAL = r"[0-9a-f]{16}-[0-9a-f]{16}\.jsonl"  # the run, and a random part
-PLAN = r"plan-[0-9a-f]{16}-[0-9]{6,}\.jsonl"
+PLAN_NAME = r"plan-[0-9a-f]{16}-[0-9]{6,}\.jsonl"
 ENCODED = "encoded"
 OF_RESHARDING = "|".join(
     (
         STAGED,
-        rf"{ENCODED}/(?:.+\.parquet|\.run\.json|{SHARDS}/.+)",
+        rf"{ENCODED}/(?:.+\.parquet|\.run\.json|{WORK}/.+)",
         r"buckets-[0-9a-f]{16}/[0-9]{5,}\.runs",
         r"made-[0-9a-f]{16}/[0-9]{5,}(?:-[0-9]{5,}(?:\.[a-z]+)+|\.json)",
     )
@@ -74,8 +74,8 @@ class EncodedDirectory:
     @property
     def work(self) -> OwnedDirectory:
         """The work directory."""
-        names = rf"{JOB}|{JOURNAL}|{PLAN}|{OF_RESHARDING}"
-        return OwnedDirectory(self.place(SHARDS), "shards", names, self.run)
+        names = rf"{JOB}|{JOURNAL}|{PLAN_NAME}|{OF_RESHARDING}"
+        return OwnedDirectory(self.place(WORK), "shards", names, self.run)
 
     def place(self, *names: str) -> str:
         """The path of something in it."""

@@ -18,9 +18,9 @@ from pipelines.encoding.directory.encoded_directory import (
     JOB,
     JOURNAL,
     MANIFEST,
-    RUN,
-    SHARDS,
+    RUN_JSON,
     TOKENIZER,
+    WORK,
     EncodedDirectory,
     plain_tokenizer,
 )
@@ -96,11 +96,11 @@ def read_contents(directory: EncodedDirectory) -> Contents:
     """Reads a directory, with one listing. OptionError unless it is empty or holds only shards of
     this job."""
     entries = storage.entries(directory.path)
-    in_work = _below(entries, SHARDS)
+    in_work = _below(entries, WORK)
     directory.work.check(in_work)
     files = {entry.name: entry.size for entry in entries if entry.kind == "file"}
     found = Contents(
-        sizes={name: size for name, size in files.items() if not name.startswith(f"{SHARDS}/")},
+        sizes={name: size for name, size in files.items() if not name.startswith(f"{WORK}/")},
         is_complete=MANIFEST in files,
     )
     path = directory.place(MANIFEST) if found.is_complete else directory.work.place(JOB)
@@ -109,8 +109,8 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         directory.check_same(job)
         journals = [entry.name for entry in in_work if re.fullmatch(JOURNAL, entry.name)]
         found = _with_statuses(found, job, path, read_journals(directory, journals))
-        if RUN in found.sizes:
-            found = replace(found, roots=_roots(read_object(directory.place(RUN)) or {}))
+        if RUN_JSON in found.sizes:
+            found = replace(found, roots=_roots(read_object(directory.place(RUN_JSON)) or {}))
         _check_names(directory, found, entries)
     elif found.sizes:
         raise OptionError(
@@ -181,7 +181,7 @@ def commit(directory: EncodedDirectory, contents: Contents) -> dict[str, Any]:
     roots: dict[str, list[str]] = {}
     for name in sorted(contents.roots.keys() & (contents.results.keys() | contents.errors.keys())):
         roots.setdefault(contents.roots[name], []).append(name)
-    outputs.write_json(directory.place(RUN), {"inputs": roots}, scratch)
+    outputs.write_json(directory.place(RUN_JSON), {"inputs": roots}, scratch)
     for name, data in sidecars(directory, contents, found, path).items():
         outputs.write_bytes(directory.place(name), data, scratch)
     outputs.write_json(directory.place(MANIFEST), found, scratch)

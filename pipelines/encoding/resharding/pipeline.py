@@ -17,7 +17,7 @@ from pipelines.running.figures import report
 from wordpiece_core import storage
 from wordpiece_core.uri import parent
 
-SHARDS, SHUFFLED = 0, 1  # the numbers of the plans of a run
+SHARDS_PLAN, SHUFFLE_PLAN = 0, 1  # the numbers of the plans of a run
 
 
 def make_shards(
@@ -26,7 +26,7 @@ def make_shards(
     """Makes the shards of tasks."""
     step = MakeShards(target, threads)
     run_planned(
-        *(target.dataset, SHARDS, tasks, lambda task: 1 + task.weight),
+        *(target.dataset, SHARDS_PLAN, tasks, lambda task: 1 + task.weight),
         *(lambda fields: ShardTask(**fields), step, beam_args),
     )
 
@@ -37,7 +37,7 @@ def shuffle_rows(
     """Writes the rows of inputs in random order."""
     step = _Shuffle(target, seed)
     run_planned(
-        *(target.dataset, SHUFFLED, groups, lambda group: 1 + group.rows),
+        *(target.dataset, SHUFFLE_PLAN, groups, lambda group: 1 + group.rows),
         *(lambda fields: ShuffleGroup(**fields), step, beam_args),
     )
 

@@ -43,7 +43,7 @@ DRAWN = {"word_end": {"bpe_dropout": 0.3}, "unigram": {"sample_alpha": 0.2}}
 
 
 class Trained:
-    """A tokenizer directory, who reads it elsewhere, and how `encode` is called with it."""
+    """A tokenizer directory, what else reads it, and how `encode` is called with it."""
 
     def __init__(self, place: Path, kind: str) -> None:
         self.place, self.kind = place, kind

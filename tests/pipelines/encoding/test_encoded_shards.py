@@ -1,4 +1,4 @@
-"""How shards are stored: what is copied, what the kernel writes, and who can read it."""
+"""How shards are stored: what is copied, what the kernel writes, and which readers can read it."""
 
 from __future__ import annotations
 

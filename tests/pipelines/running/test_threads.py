@@ -1,4 +1,4 @@
-"""An iterator that runs ahead in another thread is the same iterator to who reads it."""
+"""An iterator that runs ahead in another thread gives its reader the same items."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The kernel extends and prunes BPE of bytes as the reference does; old ids stay, and a new token
-is what the old ones were that it replaces. Unigram is pruned, too."""
+is what the old ones were that it replaces. Unigram is also pruned."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_runs_of_all_partitions_come_in_the_order_of_their_places() -> None:
     for partitions in (1, 2, 7, 400):
         with (
             mock.patch.object(merging.Merging, "_run_partitions", return_value=partitions),
-            mock.patch.object(merging, "ROWS_AT_ONCE", 40),
+            mock.patch.object(merging, "RUNS_AT_ONCE", 40),
         ):
             mine = wp.train(table, vocab_size=150, round_budget=0.3)
         assert_equal(mine, reference.train(table, 150))
