@@ -139,7 +139,7 @@ def test_a_path_with_words_of_the_command_line_is_shown_as_it_is(tmp_path: Path)
     Path(bad).write_text('{"text": 1}\n')
     with pytest.raises(wp.InputError) as raised:
         pipelines.count(bad, output=tmp_path / "words", quiet=True)
-    assert str(raised.value).startswith(f"{bad} line 1: ")
+    assert str(raised.value).startswith(f"{bad}: the lines after byte 0 ")
     with pytest.raises(wp.InputError) as raised:
         pipelines.count(folder / "--text-column.txt", output=tmp_path / "words", quiet=True)
     assert str(raised.value) == f"{folder}/--text-column.txt: no such file or directory"

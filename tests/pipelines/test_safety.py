@@ -29,7 +29,7 @@ def test_training_on_a_word_table_cuts_text_as_the_table_was_cut(
     assert wp.Tokenizer.load(tmp_path / "tok").spec.text.lowercase is False
     outcome = wordpiece(*counts, "--output", tmp_path / "other", "--pre-tokenizer", "whitespace")
     assert outcome.status == 2
-    assert "pre_tokenizer: whitespace, but" in outcome.err
+    assert "--pre-tokenizer: whitespace, but" in outcome.err
     assert not (tmp_path / "other").exists()
 
 
@@ -64,7 +64,7 @@ def test_a_failed_count_leaves_the_old_table(tmp_path: Path, shard: str) -> None
     (tmp_path / "bad.jsonl").write_text('{"text": "a"}\n' * 3 + "{\n")
     outcome = wordpiece("count", tmp_path / "bad.jsonl", "--output", tmp_path / "words")
     assert outcome.status == 1
-    assert "bad.jsonl line 4" in outcome.err
+    assert "bad.jsonl: the lines after byte 0" in outcome.err
     after = {p: p.read_bytes() for p in (tmp_path / "words").iterdir() if p.is_file()}
     assert after == before
     done("count", shard, "--output", tmp_path / "words")
@@ -74,7 +74,7 @@ def test_a_failed_count_leaves_the_old_table(tmp_path: Path, shard: str) -> None
 def test_a_failed_training_leaves_no_directory(tmp_path: Path, shard: str) -> None:
     outcome = wordpiece("train", shard, "--output", tmp_path / "tok", "--vocab-size", 6)
     assert outcome.status == 2
-    assert "vocab_size: 6 is too small" in outcome.err
+    assert "--vocab-size: 6 is too small" in outcome.err
     assert "alphabet: failed" in outcome.err
     assert not (tmp_path / "tok").exists()
 

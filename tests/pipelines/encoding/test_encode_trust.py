@@ -79,7 +79,7 @@ BAD = {
     "no text column": ("001.parquet", without_text, "no column 'text'", None),
     "corrupt row group": ("001.parquet", corrupt_page, "row group 1: cannot be read", 1),
     "empty file": ("001.parquet", lambda path: path.write_bytes(b""), "cannot be read", None),
-    "not JSON": ("sub/bad.jsonl", no_json, "line 2: not JSON", None),
+    "not JSON": ("sub/bad.jsonl", no_json, "the lines after byte 0 cannot be read", None),
 }
 
 
