@@ -275,3 +275,20 @@ def test_damaged_commits_are_named_and_can_be_deleted(dataset: Dataset) -> None:
 def test_options_of_following_need_it(dataset: Dataset) -> None:
     for option in (["--delete-removed"], ["--until-idle", "1s"]):
         assert wordpiece(*dataset.call(*option)).fault.endswith(f"{option[0]}: give --follow too")
+
+
+def test_a_store_is_followed_from_its_first_listing(
+    tmp_path: Path, tokenizer: str, store_that_closes: str
+) -> None:
+    """Where files appear when they are closed, they are complete."""
+    call = ["encode", f"{store_that_closes}/in", "--tokenizer", tokenizer, "--output"]
+    for first in (0, 30):
+        write_shard(tmp_path / "in" / f"{first}.txt", TEXTS[first : first + 25])
+        done(*call, f"{store_that_closes}/out", *FOLLOW, *ONE_WORKER)
+    done(*call, tmp_path / "at-once", *ONE_WORKER)
+    found, wanted = files_below(tmp_path / "out"), files_below(tmp_path / "at-once")
+    assert [json.loads(line)["files"] for line in found.pop(".commits.jsonl").splitlines()] == [
+        1,
+        1,
+    ]
+    assert found == wanted
