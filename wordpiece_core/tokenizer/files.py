@@ -12,8 +12,8 @@ from wordpiece_core.options import TextOptions
 from wordpiece_core.symbols import SPACE_MARK, SPECIAL_TOKENS
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.models import (
-    BERT_ADDED,
-    AddedTokens,
+    BERT_TEMPLATE,
+    AddedToken,
     Bpe,
     ByteLevel,
     Composed,
@@ -21,6 +21,7 @@ from wordpiece_core.tokenizer.models import (
     Library,
     Metaspace,
     Model,
+    Template,
     Unigram,
 )
 from wordpiece_core.tokenizer.vocabulary import is_unused
@@ -34,7 +35,7 @@ USUAL_ROLES = {
     "eos_token": ("</s>", "<|endoftext|>", "<|end_of_text|>"),
 }
 ROLE_NAMES = (*ROLES, "bos_token", "eos_token")
-NOTHING_ADDED = AddedTokens()
+NO_TEMPLATE = Template()
 AS_IT_IS = TextOptions(
     lowercase=False,
     strip_accents=False,
@@ -62,20 +63,10 @@ class TokenizerSpec:
     """How text becomes words, if not by `text`."""
     roles: Mapping[str, str] | None = None
     """`unk_token`, `pad_token` and so on, if they are not BERT's."""
-    added: AddedTokens | None = None
+    added: Template | None = None
     """What is put around texts, if it is not what BERT puts."""
-    left_stripped: Sequence[str] | None = None
-    """Those special tokens that take the white space before them (`lstrip` of `tokenizers`)."""
-    right_stripped: Sequence[str] | None = None
-    """Those that take the white space behind them (`rstrip`)."""
-    single_words: Sequence[str] | None = None
-    """Those that are found only where no word character is beside them (`single_word`)."""
-    not_special: Sequence[str] | None = None
-    """Those that are found also where special tokens are text like any other."""
-    not_in_model: Sequence[str] | None = None
-    """Those that only the search finds: words do not become them."""
-    found_late: Sequence[str] | None = None
-    """Those that are searched for only between the others (`normalized` of `tokenizers`)."""
+    added_tokens: Sequence[AddedToken] | None = None
+    """How those special tokens are found that are not found as special tokens usually are."""
     model_max_length: int | None = None
     """The maximum number of tokens of the model that the tokenizer is for. Ids do not depend on it.
     """
@@ -89,6 +80,8 @@ class TokenizerSpec:
         value["text"] = asdict(self.text)
         if self.added is not None:
             value["added"] = asdict(self.added)
+        if self.added_tokens is not None:
+            value["added_tokens"] = [vars(token) for token in self.added_tokens]
         for name in ("model", "rules"):
             if name in value:  # its merges are many: they are not copied
                 value[name] = {"type": type(value[name]).__name__} | vars(value[name])
@@ -112,7 +105,14 @@ class TokenizerSpec:
                 made[name] = kinds[fields.pop("type")](**fields)
         if "added" in made:
             made["added"] = _added_of_plain(made["added"])
+        if "added_tokens" in made:
+            made["added_tokens"] = tuple(AddedToken(**token) for token in made["added_tokens"])
         return cls(**made)
+
+    @property
+    def tokens_found_otherwise(self) -> dict[str, AddedToken]:
+        """`added_tokens` by their content."""
+        return {token.content: token for token in self.added_tokens or ()}
 
     @property
     def library(self) -> Library | None:
@@ -157,14 +157,14 @@ class TokenizerSpec:
         return list(self.trim_offsets)
 
     @property
-    def around(self) -> AddedTokens | None:
+    def around(self) -> Template | None:
         """What is put around texts. None: the vocabulary lacks [CLS] or [SEP]."""
         if self.added is None and {"[CLS]", "[SEP]"} <= {*self.vocab}:
-            return BERT_ADDED
+            return BERT_TEMPLATE
         return self.added
 
 
-def _added_of_plain(value: Mapping[str, Any]) -> AddedTokens:
+def _added_of_plain(value: Mapping[str, Any]) -> Template:
     """The tokens around texts, from what JSON has of them."""
 
     def layout(plain: Mapping[str, Any]) -> Layout:
@@ -175,7 +175,7 @@ def _added_of_plain(value: Mapping[str, Any]) -> AddedTokens:
         first, second = plain["types"]
         return Layout(**tokens, types=(first, second))
 
-    return AddedTokens(layout(value["single"]), layout(value["pair"]), value["fixed_type"])
+    return Template(layout(value["single"]), layout(value["pair"]), value["fixed_type"])
 
 
 def unless_usual(rules: ByteLevel) -> ByteLevel | None:

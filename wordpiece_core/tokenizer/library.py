@@ -25,7 +25,7 @@ from wordpiece_core.symbols import BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.files import AS_IT_IS, ROLES, TokenizerSpec, usual_roles
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import model_kind
-from wordpiece_core.tokenizer.models import AddedTokens, Layout, Library
+from wordpiece_core.tokenizer.models import Layout, Library, Template
 
 PARALLELISM = "TOKENIZERS_PARALLELISM"
 TEXTS_AT_ONCE = 1024  # of texts: their tokens are Python objects for a while
@@ -95,7 +95,7 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
         more_special_tokens=tuple(special),
         model=Library(text, kind, _word_boundary(rules)),
         roles=_roles(value, model, ids),
-        added=AddedTokens(*around),
+        added=Template(*around),
     )
 
 
@@ -397,7 +397,7 @@ class LibraryEncoder:
             ids[roles[name]] if name in roles else None for name in ("pad_token", "unk_token")
         )
         self.special = {ids[token] for token in spec.special_tokens}
-        self.around = spec.added or AddedTokens()
+        self.around = spec.added or Template()
         added = {token for token, _ in [*self.around.single.added, *self.around.pair.added]}
         self.adds_special_alone = added <= {*spec.special_tokens}
         self.vocab = spec.vocab

@@ -4,7 +4,7 @@ of Unigram; and how text becomes words where that is not BERT's way."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wordpiece_core.symbols import WORD_END
 
@@ -121,7 +121,32 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class AddedTokens:
+class AddedToken:
+    """How a token is found in texts. The names are those of `tokenizers`, and the defaults those of
+    a special token. `in_model`: whether words can become it, too."""
+
+    content: str
+    lstrip: bool = False
+    """Whether it takes the white space before it."""
+    rstrip: bool = False
+    """Whether it takes the white space behind it."""
+    single_word: bool = False
+    """Whether it is found only where no word character is next to it."""
+    normalized: bool = False
+    """Whether it is searched for only between the others."""
+    special: bool = True
+    """False: it is found also where special tokens are text like any other."""
+    in_model: bool = True
+
+
+def in_model(tokens: Sequence[AddedToken] | None) -> tuple[AddedToken, ...] | None:
+    """The same tokens where all are in the model, without those that are found as usual."""
+    changed = [replace(token, in_model=True) for token in tokens or ()]
+    return tuple(token for token in changed if token != AddedToken(token.content)) or None
+
+
+@dataclass(frozen=True)
+class Template:
     """The tokens that are put around texts. `single`: around a text. `pair`: around two.
     `fixed_type`: texts have their types in all rows of a stride, as BertProcessing and
     RobertaProcessing of `tokenizers` do it; with its TemplateProcessing B has 1 in rows that do not
@@ -134,11 +159,11 @@ class AddedTokens:
 
 def around(
     before: Sequence[str], between: Sequence[str], after: Sequence[str], second_type: int = 1
-) -> AddedTokens:
+) -> Template:
     """The same tokens around a text and around two. `second_type`: that of B, and of what is after
     it."""
     first = [(token, 0) for token in before]
-    return AddedTokens(
+    return Template(
         Layout(first, (), [(token, 0) for token in after]),
         Layout(
             first,
@@ -149,4 +174,4 @@ def around(
     )
 
 
-BERT_ADDED = around(["[CLS]"], ["[SEP]"], ["[SEP]"])
+BERT_TEMPLATE = around(["[CLS]"], ["[SEP]"], ["[SEP]"])

@@ -30,7 +30,7 @@ from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.kernel_parts import kernel_model, kernel_rules
 from wordpiece_core.tokenizer.library import LibraryEncoder, no_token
-from wordpiece_core.tokenizer.models import AddedTokens, Bpe, Layout, Unigram, model_name
+from wordpiece_core.tokenizer.models import AddedToken, Bpe, Layout, Template, Unigram, model_name
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files
@@ -201,18 +201,13 @@ class Tokenizer:
         spec, special = self.spec, self.special_tokens
         # sentencepiece does not find its control tokens in texts either.
         hides = split_special_tokens or spec.of_sentencepiece
-        searched = [t for t in special if t in (spec.not_special or ())] if hides else special
-        hidden = {*(spec.not_in_model or ()), *(set(special) - set(searched))}
-        flags = {
-            "lstrip": spec.left_stripped,
-            "rstrip": spec.right_stripped,
-            "single_word": spec.single_words,
-            "normalized": spec.found_late,
-        }
-        added_tokens = [
-            {"content": t} | {flag: t in (tokens or ()) for flag, tokens in flags.items()}
-            for t in searched
-        ]
+        otherwise = spec.tokens_found_otherwise
+        found = [otherwise.get(token) or AddedToken(token) for token in special]
+        searched = [token for token in found if not (hides and token.special)]
+        hidden = {token.content for token in otherwise.values() if not token.in_model}
+        hidden |= {*special} - {token.content for token in searched}
+        flags = ("content", "lstrip", "rstrip", "single_word", "normalized")
+        added_tokens = [{flag: getattr(token, flag) for flag in flags} for token in searched]
         return _kernel.Encoder(
             self.vocab,
             spec.text.for_kernel() | {"rules": kernel_rules(spec.rules)},
@@ -231,7 +226,7 @@ class Tokenizer:
 
     def _layouts(self, options: EncodingOptions) -> list[dict[str, Any]]:
         """What rows of one text and of two are made of, as the kernel takes it."""
-        around, adds = self.around or AddedTokens(), options.add_special_tokens
+        around, adds = self.around or Template(), options.add_special_tokens
         return [
             {
                 name: [(self.ids[token], kind) for token, kind in tokens]
@@ -461,7 +456,7 @@ class Tokenizer:
 
     def _added_tokens(self, options: EncodingOptions, pairs: bool) -> int:
         """How many tokens are put around a row."""
-        around = self.around or AddedTokens()
+        around = self.around or Template()
         added = self._added(around.pair if pairs else around.single, options)
         return sum(map(len, added.values()))
 

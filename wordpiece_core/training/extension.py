@@ -29,7 +29,7 @@ from wordpiece_core.symbols import BYTES, byte_tokens
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.composing import text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe, Unigram, model_name
+from wordpiece_core.tokenizer.models import Bpe, Unigram, in_model, model_name
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.tokenizer.vocabulary import is_unused
 from wordpiece_core.training.alphabet import InitialVocabulary, merge_symbols
@@ -476,7 +476,7 @@ def extension_result(
     if isinstance(base.model, Bpe | Unigram):
         model = _extended_model(base.model, base.vocab, vocab, merges)
         # All are in the model: else `tokenizers` numbers added tokens behind those of the model.
-        spec = replace(spec, model=model, not_in_model=None)
+        spec = replace(spec, model=model, added_tokens=in_model(base.added_tokens))
     return ExtensionResult(vocab, new_tokens, merges, rounds, spec, base)
 
 

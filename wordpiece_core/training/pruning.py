@@ -22,7 +22,7 @@ from wordpiece_core.options import MOST_TOKENS, check_whole
 from wordpiece_core.symbols import WORD_END, byte_tokens
 from wordpiece_core.tokenizer.composing import text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Unigram, in_model
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.extension import Each, check_is_wordpiece
 from wordpiece_core.training.rounds import Batch
@@ -255,7 +255,7 @@ def _with_tokens(base: TokenizerSpec, kept: Sequence[int]) -> TokenizerSpec:
                 last = rank
                 merges.append((new[left], new[right]))
         model = replace(base.model, merges=merges, tied=ties)
-        return replace(spec, model=model, not_in_model=None)
+        return replace(spec, model=model, added_tokens=in_model(spec.added_tokens))
     return spec
 
 

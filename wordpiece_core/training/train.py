@@ -17,7 +17,7 @@ from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import BPE, UNIGRAM, UNK, TextOptions, TrainingOptions
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.composing import composed
-from wordpiece_core.tokenizer.files import NOTHING_ADDED, ROLES, TokenizerSpec, own_special_tokens
+from wordpiece_core.tokenizer.files import NO_TEMPLATE, ROLES, TokenizerSpec, own_special_tokens
 from wordpiece_core.tokenizer.models import Bpe, Unigram
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import reserved_tokens
@@ -98,7 +98,7 @@ class TrainingResult:
         )
         if options.roles or UNK not in options.special_tokens:
             of_bert = {r: t for r, t in ROLES.items() if t in options.special_tokens}
-            added = spec.around or NOTHING_ADDED
+            added = spec.around or NO_TEMPLATE
             spec = replace(spec, roles=of_bert | options.roles, added=added)
         return composed(spec) if text.is_composed else spec
 

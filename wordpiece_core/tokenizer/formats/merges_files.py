@@ -11,13 +11,13 @@ from wordpiece_core.options import END_OF_TEXT, TextOptions
 from wordpiece_core.symbols import BYTES, WORD_END
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.files import (
-    NOTHING_ADDED,
+    NO_TEMPLATE,
     TokenizerSpec,
     trimming_unless_usual,
     unless_usual,
 )
 from wordpiece_core.tokenizer.formats.json_text import Json, written
-from wordpiece_core.tokenizer.models import AddedTokens, Bpe, ByteLevel, around
+from wordpiece_core.tokenizer.models import Bpe, ByteLevel, Template, around
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 
 VOCAB, MERGES = "vocab.json", "merges.txt"
@@ -127,9 +127,9 @@ def of_merges_files(
     )
 
 
-def _around(name: str, ids: Json, place: Callable[[str], str]) -> AddedTokens:
+def _around(name: str, ids: Json, place: Callable[[str], str]) -> Template:
     if name == GPT2_CLASS:
-        return NOTHING_ADDED
+        return NO_TEMPLATE
     for token in ("<s>", "</s>"):
         if token not in ids:
             raise InputError(f"{place(VOCAB)}: no {token}, which {ROBERTA_CLASS} puts around texts")

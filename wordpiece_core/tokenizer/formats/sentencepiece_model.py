@@ -20,10 +20,10 @@ from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.symbols import SPACE_MARK, byte_tokens
 from wordpiece_core.tokenizer.charsmap import charsmap
-from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, TokenizerSpec
+from wordpiece_core.tokenizer.files import AS_IT_IS, NO_TEMPLATE, TokenizerSpec
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import check_rules
-from wordpiece_core.tokenizer.models import Bpe, Composed, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import AddedToken, Bpe, Composed, Metaspace, Unigram
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary, is_unused
 
 SPIECE = "spiece.model"
@@ -86,7 +86,7 @@ def user_defined_symbols(spec: TokenizerSpec) -> set[str]:
     """The user-defined symbols of a model that was read from one of sentencepiece."""
     if isinstance(spec.model, Unigram):
         return {spec.vocab[i] for i in spec.model.user_defined}
-    return {*(spec.found_late or ())}
+    return {token for token, found in spec.tokens_found_otherwise.items() if found.normalized}
 
 
 def normalizer_options(spec: TokenizerSpec) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def read_model(data: bytes, path: str) -> TokenizerSpec:
             token for token, kind in zip(vocab, kinds, strict=True) if kind in NEVER_FOUND
         ),
         roles=_roles(model.trainer_spec, vocab, kinds),
-        added=NOTHING_ADDED,
+        added=NO_TEMPLATE,
     )
     if model.trainer_spec.model_type == proto.UNIGRAM:
         fallback = model.trainer_spec.byte_fallback
@@ -148,8 +148,9 @@ def read_model(data: bytes, path: str) -> TokenizerSpec:
             model=_bpe(model, path),
             rules=_composed(model, symbols, path),
             more_special_tokens=(*spec.more_special_tokens, *symbols),
-            not_special=symbols,
-            found_late=symbols,
+            added_tokens=tuple(
+                AddedToken(symbol, normalized=True, special=False) for symbol in symbols
+            ),
         )
     kind = proto.MODEL_TYPES.get(model.trainer_spec.model_type, "unknown")
     raise InputError(

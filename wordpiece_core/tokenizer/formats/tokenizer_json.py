@@ -12,11 +12,12 @@ from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.models import (
-    AddedTokens,
+    AddedToken,
     Bpe,
     ByteLevel,
     Composed,
     Metaspace,
+    Template,
     Unigram,
 )
 
@@ -32,12 +33,13 @@ def tokenizer_json(spec: TokenizerSpec) -> Json:
     """The JSON of a spec whose model is not of the library. Ids of `tokenizers` are those of the
     spec's model."""
     ids = {token: i for i, token in enumerate(spec.vocab)}
+    otherwise = spec.tokens_found_otherwise
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            _added_token(spec, token, ids[token])
+            _added_token(otherwise.get(token) or AddedToken(token), ids[token])
             for token in sorted(spec.special_tokens, key=ids.__getitem__)
         ],
         "normalizer": _normalizer(spec),
@@ -52,16 +54,10 @@ def tokenizer_json(spec: TokenizerSpec) -> Json:
     }
 
 
-def _added_token(spec: TokenizerSpec, token: str, number: int) -> Json:
-    flags = {
-        "single_word": spec.single_words,
-        "lstrip": spec.left_stripped,
-        "rstrip": spec.right_stripped,
-        "normalized": spec.found_late,
-    }
-    special = token not in (spec.not_special or ())
-    said = {flag: token in (tokens or ()) for flag, tokens in flags.items()}
-    return {"id": number, "content": token, **said, "special": special}
+def _added_token(token: AddedToken, number: int) -> Json:
+    flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
+    said = {flag: getattr(token, flag) for flag in flags}
+    return {"id": number, "content": token.content} | said
 
 
 def _one_of(parts: Sequence[Json], name: str) -> Json | None:
@@ -163,7 +159,7 @@ def _post_processors(spec: TokenizerSpec, ids: dict[str, int]) -> list[Json]:
     return parts
 
 
-def _of_ends(around: AddedTokens, ids: dict[str, int]) -> Json:
+def _of_ends(around: Template, ids: dict[str, int]) -> Json:
     """RobertaProcessing or BertProcessing, which alone give a second text a fixed type."""
     kind = ROBERTA if len(around.pair.between) > 1 else BERT
     ends = {"sep": around.single.after[0][0], "cls": around.single.before[0][0]}
@@ -171,7 +167,7 @@ def _of_ends(around: AddedTokens, ids: dict[str, int]) -> Json:
     return {"type": kind, **{name: [token, ids[token]] for name, token in ends.items()}, **trims}
 
 
-def template(around: AddedTokens, ids: dict[str, int]) -> Json:
+def template(around: Template, ids: dict[str, int]) -> Json:
     """What is put around a text, and around two."""
 
     def special(tokens: Sequence[tuple[str, int]]) -> list[Json]:
@@ -218,8 +214,8 @@ def decoder_of(spec: TokenizerSpec) -> Json | None:
 
 
 def _model(spec: TokenizerSpec, ids: dict[str, int]) -> Json:
-    beyond = {*(spec.not_in_model or ())}
-    ids = {token: i for token, i in ids.items() if token not in beyond}
+    otherwise = spec.tokens_found_otherwise
+    ids = {t: i for t, i in ids.items() if t not in otherwise or otherwise[t].in_model}
     unk = spec.tokens_by_role.get("unk_token")
     if spec.model is None:
         return {

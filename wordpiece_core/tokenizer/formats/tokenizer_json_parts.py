@@ -13,7 +13,7 @@ from wordpiece_core.errors import InputError, OptionError, shown
 from wordpiece_core.options import TextOptions
 from wordpiece_core.symbols import BYTES, SPACE_MARK
 from wordpiece_core.text_parts import GPT2, GPT2_CUT
-from wordpiece_core.tokenizer.files import AS_IT_IS, NOTHING_ADDED, unless_usual
+from wordpiece_core.tokenizer.files import AS_IT_IS, NO_TEMPLATE, unless_usual
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.tokenizer_json import (
     BERT,
@@ -25,11 +25,11 @@ from wordpiece_core.tokenizer.formats.tokenizer_json import (
 )
 from wordpiece_core.tokenizer.kernel_parts import kernel_rules
 from wordpiece_core.tokenizer.models import (
-    AddedTokens,
     ByteLevel,
     Composed,
     Layout,
     Metaspace,
+    Template,
     around,
 )
 
@@ -241,9 +241,9 @@ def read_trimming(value: Json, path: str) -> list[bool]:
     return found
 
 
-def read_around(value: Json, ids: dict[str, int], path: str) -> AddedTokens:
+def read_around(value: Json, ids: dict[str, int], path: str) -> Template:
     """What post-processors put around texts."""
-    found = [NOTHING_ADDED]
+    found = [NO_TEMPLATE]
     for part in parts(value, "post_processor", "processors", path):
         kind = part["type"]
         if kind in (ROBERTA, BERT):
@@ -257,7 +257,7 @@ def read_around(value: Json, ids: dict[str, int], path: str) -> AddedTokens:
     return found[-1]
 
 
-def _of_ends(part: Json, ids: dict[str, int], path: str) -> AddedTokens:
+def _of_ends(part: Json, ids: dict[str, int], path: str) -> Template:
     ends = []
     for name in ("cls", "sep"):
         pair = get(part, name, list, path)
@@ -273,12 +273,12 @@ def _of_ends(part: Json, ids: dict[str, int], path: str) -> AddedTokens:
     return replace(around([cls], [sep, sep], [sep], 0), fixed_type=True)
 
 
-def _of_template(part: Json, ids: dict[str, int], path: str) -> AddedTokens:
+def _of_template(part: Json, ids: dict[str, int], path: str) -> Template:
     """What a TemplateProcessing puts around. InputError for one that does not have each text once,
     A before B."""
     try:
         tokens = {name: said["ids"] for name, said in part["special_tokens"].items()}
-        made = AddedTokens(_layout(part["single"], "single"), _layout(part["pair"], "pair"))
+        made = Template(_layout(part["single"], "single"), _layout(part["pair"], "pair"))
         added = [token for token, _ in (*made.single.added, *made.pair.added)]
         if any(tokens[token] != [ids[token]] for token in added):
             raise ValueError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from wordpiece_core.tokenizer.formats.tokenizer_json_parts import (
     read_trimming,
     read_words,
 )
-from wordpiece_core.tokenizer.models import BERT_ADDED, Bpe, Unigram
+from wordpiece_core.tokenizer.models import BERT_TEMPLATE, AddedToken, Bpe, Unigram
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 
 BPE_FIELDS = {"vocab", "merges"}
@@ -133,7 +133,7 @@ def _check_post_processor(value: Json, path: str, ids: dict[str, int]) -> None:
     """InputError unless [CLS] and [SEP] are put around texts exactly if the vocabulary has them."""
     wanted = bert = None
     if {"[CLS]", "[SEP]"} <= ids.keys():
-        wanted = template(BERT_ADDED, ids)
+        wanted = template(BERT_TEMPLATE, ids)
         ends = {name: [token, ids[token]] for name, token in (("sep", "[SEP]"), ("cls", "[CLS]"))}
         bert = {"type": "BertProcessing", **ends}
     found = value.get("post_processor")
@@ -249,21 +249,22 @@ def _spec(
         rules=words.rules,
         roles=roles,
         added=None if as_bert and put == usual else put,
-        left_stripped=_flagged(value, "lstrip"),
-        right_stripped=_flagged(value, "rstrip"),
-        single_words=_flagged(value, "single_word"),
-        not_special=_flagged(value, "special", wanted=False),
-        not_in_model=beyond or None,
-        found_late=_flagged(value, "normalized"),
+        added_tokens=_found_otherwise(value, beyond),
         trim_offsets=trimming_unless_usual(read_trimming(value, path), words.text),
     )
 
 
-def _flagged(value: Json, flag: str, wanted: bool = True) -> tuple[str, ...] | None:
-    """The added tokens that have a flag, or do not have it; None if there are none."""
-    added = value.get("added_tokens") or ()
-    found = [token["content"] for token in added if token.get(flag, not wanted) == wanted]
-    return tuple(sorted(found)) or None
+def _found_otherwise(value: Json, beyond: Collection[str]) -> tuple[AddedToken, ...] | None:
+    """The added tokens that are not found as special tokens usually are; None if there are none.
+    `beyond`: those that the model does not have."""
+    found = []
+    for token in value.get("added_tokens") or ():
+        flags = {flag: token.get(flag, False) for flag in ADDED_TOKEN_FLAGS}
+        flags |= {"special": token.get("special", True)}
+        added = AddedToken(token["content"], **flags, in_model=token["content"] not in beyond)
+        if added != AddedToken(token["content"]):
+            found.append(added)
+    return tuple(sorted(found, key=lambda token: token.content)) or None
 
 
 def _own_added_tokens(
