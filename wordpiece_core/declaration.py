@@ -26,6 +26,7 @@ import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from wordpiece_core.errors import OptionError
@@ -52,19 +53,25 @@ def for_command(text: str) -> str:
     >>> for_command("stride: give `max_length`, or `add_special_tokens=False`")
     '--stride: give --max-length, or --no-special-tokens'
     """
-    known: dict[str, Option] = {}
-    for option in (option for kind in _subclasses(Declared) for option in kind.options()):
-        if option.name not in known or option.on or option.off:
-            known[option.name] = option
 
     def switch(found: re.Match[str]) -> str:
         name = found[1] or found[3]
-        option = known.get(name)
+        option = _by_name(tuple(_subclasses(Declared))).get(name)
         if option is None:
             return ELSEWHERE.get(name, found[0])
         return option.switch_off if found[2] else option.switch
 
     return _NAME.sub(switch, text)
+
+
+@cache
+def _by_name(kinds: tuple[type[Declared], ...]) -> dict[str, Option]:
+    """The options of these classes. Of equal names, one that has its own switch."""
+    known: dict[str, Option] = {}
+    for option in (option for kind in kinds for option in kind.options()):
+        if option.name not in known or option.on or option.off:
+            known[option.name] = option
+    return known
 
 
 def _subclasses(kind: type[Declared]) -> Iterator[type[Declared]]:

@@ -25,7 +25,7 @@ RENYI_ALPHA = 2.5  # Zouhar et al. (2023): with it the efficiency says most abou
 RARE = 10  # a token that is used less often is rare
 TABLE = ["word", "count"]  # the columns of a word table
 USES = pa.schema([("token", pa.uint32()), ("count", pa.int64())])
-CHUNKS_AT_ONCE = 65_536  # of chunks that are cut at once
+CHUNKS_AT_ONCE = 65_536  # that are tokenized at once
 
 
 @dataclass(frozen=True)

@@ -128,8 +128,8 @@ def _print_lines(
     print(f"rows: {manifest['rows']:,}, {manifest['nulls']:,} of them null")
     print(f"tokens: {manifest['tokens']:,}, {unknown:.2%} of them unknown")
     if manifest["truncated_rows"]:
-        cut = manifest["truncated_tokens"]
-        print(f"truncated: {manifest['truncated_rows']:,} rows, by {cut:,} tokens")
+        tokens = manifest["truncated_tokens"]
+        print(f"truncated: {manifest['truncated_rows']:,} rows, by {tokens:,} tokens")
     for shard, row, ids in rows:
         if ids is None:
             print(f"\n{_plain(shard)} row {row}: null")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipelines.encoding.follow import follow_inputs
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.plan import EncodePlan, plan_files
 from pipelines.encoding.resharding.reshard import Resharding
@@ -50,8 +51,6 @@ def encode(
     run = EncodeRun(call, tokenizer, beam_args, progress)
     if call.following.follow:
         assert log is not None
-        from pipelines.encoding.follow import follow_inputs
-
         return follow_inputs(run, log)
     with one_run(call.output):
         return Resharding(run).run() if call.is_resharded else run.encode_files(run.files())

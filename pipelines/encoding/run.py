@@ -54,12 +54,8 @@ class EncodeRun:
         if not plan.is_done:
             contents, bad = self.encode(plan, self.call.shards)
             manifest = state.commit(directory, contents)
-        elif contents.lacks_sidecars:
-            directory.begin(self.tokenizer)
-            manifest = state.commit(directory, contents)
         else:
-            manifest = state.manifest(directory, contents)
-            directory.work.delete()
+            manifest = state.complete(directory, contents, self.tokenizer)
         kept = sum(shard.finished for shard in plan.shards)
         others = len(contents.results.keys() - {shard.name for shard in plan.shards})
         return Encoded(self.call.output, manifest, kept, others, bad, card_warnings(directory))

@@ -14,6 +14,7 @@ from pipelines.reporting.scripts import scripts_of
 from pipelines.training.tokenizer_directory import NO_MERGES, RUN, TRAINING
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError
+from wordpiece_core.rules import lower_support
 from wordpiece_core.symbols import SPECIAL_TOKENS, WORD_END
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe
@@ -91,7 +92,7 @@ def minimum_pair_counts(log: TrainingLog) -> list[int] | None:
     bound = counts[0] if counts else 1
     for count in counts:
         while bound > max(count, 1):
-            bound = max(1, bound * 15 // 16)  # as training lowers it
+            bound = lower_support(bound)
         found.append(bound)
     return found
 

@@ -17,7 +17,6 @@ from pipelines.running.figures import snapshot
 
 LINE_SECONDS = 10.0
 REFRESH_SECONDS = 0.2
-PASSING_SECONDS = 1.0  # of a passing stage before there is a bar
 
 
 class Progress:
@@ -36,17 +35,13 @@ class Progress:
         return snapshot() - self._job
 
     @contextmanager
-    def stage(
-        self, name: str, unit: str = "bytes", total: int = 0, *, passing: bool = False
-    ) -> Iterator[None]:
-        """Runs the block as a stage. It is done after `total` of `unit`; 0 means unknown. One that
-        is `passing` is shown if it takes a while, and leaves nothing: its completion is reported
-        elsewhere."""
+    def stage(self, name: str, unit: str = "bytes", total: int = 0) -> Iterator[None]:
+        """Runs the block as a stage. It is done after `total` of `unit`; 0 means unknown."""
         self._stage = snapshot()
         started = time.monotonic()
         stop = threading.Event()
         show = self._bar if self.stream.isatty() or has_widgets() else self._lines
-        arguments = (name, unit, total, stop, passing)
+        arguments = (name, unit, total, stop)
         watcher = threading.Thread(target=show, args=arguments, daemon=True)
         if not self.quiet:
             watcher.start()
@@ -62,14 +57,11 @@ class Progress:
             if not self.quiet:
                 watcher.join()
 
-    def _lines(
-        self, name: str, unit: str, total: int, stop: threading.Event, passing: bool
-    ) -> None:
+    def _lines(self, name: str, unit: str, total: int, stop: threading.Event) -> None:
         started = time.monotonic()
         while not stop.wait(LINE_SECONDS):
             self._line(name, unit, total, time.monotonic() - started)
-        if not passing:
-            self._line(name, unit, total, time.monotonic() - started, end=True)
+        self._line(name, unit, total, time.monotonic() - started, end=True)
 
     def _line(self, name: str, unit: str, total: int, seconds: float, *, end: bool = False) -> None:
         done = snapshot() - self._stage
@@ -78,9 +70,7 @@ class Progress:
         parts = [f"{name}: {state}", *_amounts(done, seconds), f"{seconds:.1f} s"]
         print(", ".join(parts), file=self.stream, flush=True)
 
-    def _bar(self, name: str, unit: str, total: int, stop: threading.Event, passing: bool) -> None:
-        if passing and stop.wait(PASSING_SECONDS):
-            return
+    def _bar(self, name: str, unit: str, total: int, stop: threading.Event) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
@@ -94,7 +84,7 @@ class Progress:
         ]
         started = time.monotonic()
         console = Console() if has_widgets() else Console(file=self.stream)
-        with Bars(*columns, console=console, transient=passing) as bars:
+        with Bars(*columns, console=console) as bars:
             task = bars.add_task(name, total=None, amounts="")
             stopped = False
             while not stopped:

@@ -59,7 +59,6 @@ from wordpiece_core.reference.extension import (
     longest_match,
     losses,
     missing_symbols,
-    placed,
     prune,
 )
 from wordpiece_core.reference.initial_vocabulary import kept_characters
@@ -81,12 +80,12 @@ from wordpiece_core.reference.training import (
     best_merges,
     fall,
     h,
-    lower_support,
     natural_log,
     score,
     split_word,
     train,
 )
+from wordpiece_core.rules import lower_support, placed
 from wordpiece_core.symbols import SPECIAL_TOKENS, WHITE_SPACE
 
 __all__ = [

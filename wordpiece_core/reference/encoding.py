@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.rules import truncated_lengths
 from wordpiece_core.symbols import SPECIAL_TOKENS, WHITE_SPACE
 
 Placed = list[tuple[str, int]]
@@ -292,30 +293,6 @@ def encode_rows(
     parts = [windows(*args, stride) for args in zip(sequences, rooms, strict=True)]
     rows = [columns(combination, ids, before, after) for combination in combinations(parts)]
     return [pad(row, max_length, ids["[PAD]"]) if padding and max_length else row for row in rows]
-
-
-def truncated_lengths(lengths: Sequence[int], room: int, truncation: str) -> list[int]:
-    """How many tokens of each sequence stay, so that all together are at most ``room``.
-
-    ``longest_first`` cuts the longer of two, and both if half of the room (rounded down, and up for
-    the longer) is not enough for either. ``only_first`` and ``only_second`` leave one token of what
-    they cut, or it is an InputError. But where there is no room at all, nothing stays.
-    """
-    if sum(lengths) <= room:
-        return list(lengths)
-    if room == 0:
-        return [0] * len(lengths)
-    if truncation == "longest_first":
-        if len(lengths) == 1:
-            return [room]
-        shorter = min(*lengths, room // 2)
-        first_is_longer = lengths[0] > lengths[1]
-        return [room - shorter, shorter] if first_is_longer else [shorter, room - shorter]
-    cut = {"only_first": 0, "only_second": 1}[truncation]
-    left = room - sum(lengths) + lengths[cut]
-    if left <= 0:
-        raise InputError(f"truncation: {truncation}, and the other text leaves no room")
-    return [left if i == cut else length for i, length in enumerate(lengths)]
 
 
 def windows(sequence: list[PlacedToken], room: int, stride: int | None) -> list[list[PlacedToken]]:

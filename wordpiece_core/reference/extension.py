@@ -129,14 +129,6 @@ def kept_tokens(
         made = kept
 
 
-def placed(vocab: Sequence[str], new_tokens: Sequence[str], slots: Sequence[int] = ()) -> list[str]:
-    """The vocabulary with new tokens: in the slots, in their order, and the rest at the end."""
-    extended = list(vocab)
-    for slot, token in zip(slots, new_tokens, strict=False):
-        extended[slot] = token
-    return extended + list(new_tokens[len(slots) :])
-
-
 # --- Fewer tokens ---------------------------------------------------------------------------------
 
 

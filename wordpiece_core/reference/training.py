@@ -25,6 +25,7 @@ from wordpiece_core.reference.merging import (
     pair_counts,
     unigram_counts,
 )
+from wordpiece_core.rules import lower_support
 from wordpiece_core.symbols import SPECIAL_TOKENS
 
 
@@ -95,17 +96,6 @@ def fall(support: int | None, largest: int) -> int:
     while support > largest:
         support = lower_support(support)
     return support
-
-
-def lower_support(support: int) -> int:
-    """The next support to try, at least 1: fifteen sixteenths of the last, rounded down.
-
-    The step weighs the score against the count: pairs compete by score within a step. On held-out
-    text of seven languages this gives as few tokens as merging by count does, but for vocabularies
-    that hold nearly all that is in the text; halving gives up to 1.6 % more.
-    docs/min-pair-count.md has the figures.
-    """
-    return max(1, support * 15 // 16)
 
 
 def best_merge(

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line, shown
+from wordpiece_core.rules import truncated_lengths
 from wordpiece_core.symbols import BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.files import AS_IT_IS, ROLES, TokenizerSpec, usual_roles
 from wordpiece_core.tokenizer.formats.json_text import Json
@@ -705,27 +706,3 @@ def _without_special_tokens(text: str, unk_token: str | None) -> str:
     else:
         model["vocab"] = [[names.get(t, t), score] for t, score in model["vocab"]]
     return re.sub(f'"{secret} ([^"]+)"', r"\1", json.dumps(value, ensure_ascii=False))
-
-
-def truncated_lengths(lengths: Sequence[int], room: int, truncation: str) -> list[int]:
-    """How many tokens of each sequence stay, so that all together are at most `room`.
-
-    `longest_first` truncates the longer of two, and both if half of the room (rounded down, and up
-    for the longer) is not enough for either. `only_first` and `only_second` leave one token of what
-    they truncate, or it is an InputError. But where there is no room at all, nothing stays.
-    """
-    if sum(lengths) <= room:
-        return list(lengths)
-    if room == 0:
-        return [0] * len(lengths)
-    if truncation == "longest_first":
-        if len(lengths) == 1:
-            return [room]
-        shorter = min(*lengths, room // 2)
-        first_is_longer = lengths[0] > lengths[1]
-        return [room - shorter, shorter] if first_is_longer else [shorter, room - shorter]
-    cut = {"only_first": 0, "only_second": 1}[truncation]
-    left = room - sum(lengths) + lengths[cut]
-    if left <= 0:
-        raise InputError(f"truncation: {truncation}, and the other text leaves no room")
-    return [left if i == cut else length for i, length in enumerate(lengths)]

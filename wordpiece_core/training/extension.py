@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
 from wordpiece_core.options import BPE, UNIGRAM, ExtensionOptions, TrainingOptions
+from wordpiece_core.rules import placed
 from wordpiece_core.symbols import BYTES, byte_tokens
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.composing import text_options
@@ -149,10 +150,7 @@ class Goal:
 
     def vocabulary(self, new_tokens: Sequence[str]) -> list[str]:
         """The vocabulary with new tokens in their places."""
-        vocab = list(self.base.vocab)
-        for slot, token in zip(self.slots, new_tokens, strict=False):
-            vocab[slot] = token
-        return vocab + list(new_tokens[len(self.slots) :])
+        return placed(self.base.vocab, new_tokens, self.slots)
 
     def longest_match(self, tokens: Sequence[str]) -> _kernel.LongestMatch:
         """Cuts words by tokens of such a vocabulary."""

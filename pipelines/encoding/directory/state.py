@@ -37,7 +37,7 @@ from pipelines.encoding.directory.status import (
 )
 from pipelines.files import outputs
 from pipelines.files.reading import bad_data
-from wordpiece_core import storage
+from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import OptionError
 from wordpiece_core.storage import Entry, StoredFile
 from wordpiece_core.uri import inside, is_plain_name, join
@@ -189,6 +189,18 @@ def commit(directory: EncodedDirectory, contents: Contents) -> dict[str, Any]:
     return found
 
 
+def complete(
+    directory: EncodedDirectory, contents: Contents, tokenizer: Tokenizer
+) -> dict[str, Any]:
+    """The manifest of a directory that has all its shards. Writes its card and its tokenizer if
+    they are missing, and deletes the work directory."""
+    if contents.lacks_sidecars:
+        directory.begin(tokenizer)
+        return commit(directory, contents)
+    directory.work.delete()
+    return manifest(directory, contents)
+
+
 def sidecars(
     directory: EncodedDirectory, contents: Contents, state: dict[str, Any], shard: str | None
 ) -> dict[str, bytes]:
@@ -196,12 +208,9 @@ def sidecars(
     dataset card. `shard`: the path of the first shard, whose columns `datasets` takes for those of
     all; None if they are not Parquet."""
     columns = None if shard is None else shard_schema(shard)
-    has_tokenizer = TOKENIZER in contents.sizes
-    files = (
-        {}
-        if has_tokenizer
-        else {TOKENIZER: json.dumps(plain_tokenizer(directory.tokenizer())).encode()}
-    )
+    files = {}
+    if TOKENIZER not in contents.sizes:
+        files[TOKENIZER] = json.dumps(plain_tokenizer(directory.tokenizer())).encode()
     card = dataset_card(state, columns)
     return files | ({CARD: card} if is_replaceable(directory, card) else {})
 

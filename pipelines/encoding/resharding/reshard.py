@@ -99,7 +99,7 @@ class Resharding:
         found = Contents({}) if self.publication.is_pending() else read_contents(self.dataset)
         self._check_same_inputs(found)
         plan = plan_files(self.encoded, self.files, self._work_options())
-        if _is_done(found):
+        if found.is_committed:
             shards = [replace(shard, finished=True, error=None) for shard in plan.shards]
             plan = replace(plan, shards=shards)
         return replace(plan, directory=self.dataset)
@@ -113,12 +113,8 @@ class Resharding:
             dataset.work.delete()
         found = read_contents(dataset)
         self._check_same_inputs(found)
-        if _is_done(found):
-            if found.lacks_sidecars:
-                dataset.begin(self.tokenizer)
-                state.commit(dataset, found)
-            dataset.work.delete()
-            manifest = state.manifest(dataset, found)
+        if found.is_committed:
+            manifest = state.complete(dataset, found, self.tokenizer)
             kept = sum(not name.endswith(SECOND_FILES) for name in found.finished)
             of_names = {name: file for file in files for name in [self._names[file.path]]}
             bad = [BadShard(of_names[name], error) for name, error in sorted(found.errors.items())]
@@ -339,11 +335,6 @@ class Resharding:
         staged = {result.name: f"{made}/{name}" for name, result in files.items()}
         publication.publish([*staged, *sidecars, MANIFEST], replaced, staged)
         return manifest
-
-
-def _is_done(found: Contents) -> bool:
-    """Whether the dataset of these inputs is complete and unchanged."""
-    return found.is_committed
 
 
 def _empty_splits(manifest: dict[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ import tokenizers
 from tokenizers import pre_tokenizers
 
 import wordpiece_core as wp
-from wordpiece_core import symbols as marks
+from wordpiece_core import symbols
 from wordpiece_core.reference import bpe, bpe_training
 
 from ..corpora import (
@@ -71,7 +71,7 @@ def test_the_options_of_training_are_those_of_the_reference(
 
 def test_words_of_gpt2_are_trained_as_they_are(tmp_path: Path) -> None:
     cut = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    back = {character: byte for byte, character in enumerate(marks.BYTE_CHARACTERS)}
+    back = {character: byte for byte, character in enumerate(symbols.BYTE_CHARACTERS)}
     counts: Counter[str] = Counter()
     for text in TEXTS:
         for piece, _ in cut.pre_tokenize_str(text):

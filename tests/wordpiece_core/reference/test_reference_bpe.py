@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.models import BPE
 
-from wordpiece_core import symbols as marks
+from wordpiece_core import symbols
 from wordpiece_core.errors import OptionError
 from wordpiece_core.reference import SPECIAL_TOKENS, Merge, bpe, bpe_training, count_words
 
@@ -44,17 +44,17 @@ def test_the_textbooks_corpus_runs_out_of_pairs_before_the_vocabulary_is_full() 
     assert len(training.vocab) == 5 + 15 + 15  # not 100: every word is one token
     for word in words:
         cut = bpe.tokenize(word, training.vocab, pairs_of(training.merges))
-        assert cut == [word + marks.WORD_END]
+        assert cut == [word + symbols.WORD_END]
 
 
 def test_the_textbooks_end_of_words_is_a_symbol_of_its_own() -> None:
-    assert marks.symbols("the", marks.END_APART) == ["t", "h", "e", "</w>"]
-    training = bpe_training.train(words_of(TEXTBOOK), 100, word_boundary=marks.END_APART)
+    assert symbols.symbols("the", symbols.END_APART) == ["t", "h", "e", "</w>"]
+    training = bpe_training.train(words_of(TEXTBOOK), 100, word_boundary=symbols.END_APART)
     first = [merge.token for merge in training.merges[:5]]
     assert first == ["th", "the", "the</w>", "at", "at</w>"]
     assert "</w>" in training.vocab
     cut = bpe.tokenize(
-        "that", training.vocab, pairs_of(training.merges), word_boundary=marks.END_APART
+        "that", training.vocab, pairs_of(training.merges), word_boundary=symbols.END_APART
     )
     assert cut == ["th", "at</w>"]
 
@@ -68,39 +68,39 @@ def test_the_first_pair_of_the_text_is_not_the_pair_learned_first() -> None:
 def test_the_textbooks_loop_cuts_a_word_of_its_own_corpus_otherwise() -> None:
     training = bpe_training.train(words_of(TEXTBOOK), 100)
     merges = pairs_of(training.merges)
-    symbols = marks.symbols("chat")
-    assert bpe.apply_merges(symbols, merges) == ["ch", "at</w>"]
-    assert bpe.apply_first_pair_in_text(symbols, merges) == ["cha", "t</w>"]
+    split = symbols.symbols("chat")
+    assert bpe.apply_merges(split, merges) == ["ch", "at</w>"]
+    assert bpe.apply_first_pair_in_text(split, merges) == ["cha", "t</w>"]
     for word in words_of(TEXTBOOK):
-        assert bpe.apply_merges(marks.symbols(word), merges) == [word + "</w>"]
+        assert bpe.apply_merges(symbols.symbols(word), merges) == [word + "</w>"]
 
 
 def test_pairs_that_overlap_count_each_time_and_merge_once() -> None:
-    training = bpe_training.train({"aaa": 1, "bc": 1}, 20, word_boundary=marks.SPACE_MARK)
+    training = bpe_training.train({"aaa": 1, "bc": 1}, 20, word_boundary=symbols.SPACE_MARK)
     assert [(m.token, m.pair_count) for m in training.merges[:2]] == [("aa", 2), ("▁aa", 1)]
 
 
 def test_bytes_are_those_of_gpt2() -> None:
-    assert len(set(marks.BYTE_CHARACTERS)) == 256
-    assert marks.symbols("é", marks.BYTES) == ["Ġ", "Ã", "©"]
-    assert marks.symbols(" the", marks.BYTES) == ["Ġ", "t", "h", "e"]
-    assert marks.symbols("\nthe", marks.BYTES, add_space=False) == ["Ċ", "t", "h", "e"]
-    vocab = bpe_training.train({}, 300, word_boundary=marks.BYTES).vocab
-    assert vocab == ["<|endoftext|>", *sorted(marks.BYTE_CHARACTERS)]
+    assert len(set(symbols.BYTE_CHARACTERS)) == 256
+    assert symbols.symbols("é", symbols.BYTES) == ["Ġ", "Ã", "©"]
+    assert symbols.symbols(" the", symbols.BYTES) == ["Ġ", "t", "h", "e"]
+    assert symbols.symbols("\nthe", symbols.BYTES, add_space=False) == ["Ċ", "t", "h", "e"]
+    vocab = bpe_training.train({}, 300, word_boundary=symbols.BYTES).vocab
+    assert vocab == ["<|endoftext|>", *sorted(symbols.BYTE_CHARACTERS)]
     assert vocab[1:4] == ["!", '"', "#"]  # as in GPT-2's vocab.json
     assert vocab[-1] == "Ń"
 
 
 def test_a_character_without_a_token_is_unknown_or_its_bytes() -> None:
-    assert bpe.tokenize("aé", ["a"], [], word_boundary=marks.WORD_END) == ["a", "[UNK]"]
-    vocab = ["▁", "a", *marks.byte_tokens(True)]
-    cut = bpe.tokenize("aé", vocab, [], word_boundary=marks.SPACE_MARK, byte_fallback=True)
+    assert bpe.tokenize("aé", ["a"], [], word_boundary=symbols.WORD_END) == ["a", "[UNK]"]
+    vocab = ["▁", "a", *symbols.byte_tokens(True)]
+    cut = bpe.tokenize("aé", vocab, [], word_boundary=symbols.SPACE_MARK, byte_fallback=True)
     assert cut == ["▁", "a", "<0xC3>", "<0xA9>"]
 
 
 def test_too_small_a_vocabulary_is_refused() -> None:
     with pytest.raises(OptionError, match="begins with 257 tokens"):
-        bpe_training.train({"a": 1}, 256, word_boundary=marks.BYTES)
+        bpe_training.train({"a": 1}, 256, word_boundary=symbols.BYTES)
 
 
 WORDS = st.text("ab", min_size=1, max_size=9)
@@ -108,11 +108,11 @@ WORDS = st.text("ab", min_size=1, max_size=9)
 
 @given(st.dictionaries(WORDS, st.integers(1, 9), min_size=1, max_size=8), WORDS)
 def test_tokenizers_cuts_words_by_the_same_merges(table: dict[str, int], word: str) -> None:
-    training = bpe_training.train(table, 40, word_boundary=marks.SPACE_MARK)
+    training = bpe_training.train(table, 40, word_boundary=symbols.SPACE_MARK)
     merges = list(dict.fromkeys(pairs_of(training.merges)))
     ids = {token: i for i, token in enumerate(training.vocab)}
     theirs = BPE(vocab=ids, merges=merges, unk_token="[UNK]")
-    mine = bpe.tokenize(word, ids, merges, word_boundary=marks.SPACE_MARK)
+    mine = bpe.tokenize(word, ids, merges, word_boundary=symbols.SPACE_MARK)
     assert mine == [token.value for token in theirs.tokenize("▁" + word)]
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
 import wordpiece_core as wp
-from wordpiece_core import symbols as marks
+from wordpiece_core import symbols
 from wordpiece_core.errors import OptionError
 from wordpiece_core.reference import bpe_training, count_words
 from wordpiece_core.tokenizer.models import Bpe
@@ -190,7 +190,7 @@ def test_tokenizers_learns_the_same_but_for_ties(boundary: str) -> None:
     words = real_words()
     theirs = merges_of_tokenizers(words, boundary, 2000)
     assert len(theirs) > 1000
-    begun = [marks.symbols(word, boundary) for word, _ in words]
+    begun = [symbols.symbols(word, boundary) for word, _ in words]
     counts = [count for _, count in words]
     oracle, wrong = Counts([list(split) for split in begun], counts), []
     for pair in theirs:
@@ -241,7 +241,7 @@ def test_a_pair_that_is_merged_twice_keeps_its_first_rank() -> None:
 def test_the_bytes_come_first_in_the_order_of_gpt2() -> None:
     result = wp.train({"é": 3}, model="bpe", word_boundary="bytes", vocab_size=300)
     assert result.vocab[:1] == ["<|endoftext|>"]
-    assert result.vocab[1:257] == sorted(marks.BYTE_CHARACTERS)
+    assert result.vocab[1:257] == sorted(symbols.BYTE_CHARACTERS)
     assert result.vocab[257:] == ["ĠÃ", "ĠÃ©"]
     assert result.options.word_boundary == "bytes"
 
