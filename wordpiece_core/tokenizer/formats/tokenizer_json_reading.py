@@ -119,9 +119,15 @@ def check_added_token(token: Any, path: str, allowed: Sequence[str] = ()) -> Non
     may be set."""
     if not isinstance(token, dict) or not isinstance(token.get("content"), str):
         raise InputError(f"{path}: {shown(token)} is no added token")
+    for name in [*ADDED_TOKEN_FLAGS, "special"]:
+        if not isinstance(token.get(name, False), bool):
+            raise InputError(
+                f"{path}: {name} of added token {token['content']!r} is {shown(token[name])}, not"
+                " true or false"
+            )
     flags = {name: token.get(name, False) for name in ADDED_TOKEN_FLAGS if name not in allowed}
-    special = "special" in allowed or token.get("special", True) is True
-    if any(flag is not False for flag in flags.values()) or not special:
+    special = "special" in allowed or token.get("special", True)
+    if any(flags.values()) or not special:
         wrong = [name for name, flag in flags.items() if flag] or ["not special"]
         raise InputError(
             f"{path}: added token {token['content']!r} is {', '.join(wrong)}; only special ones"
