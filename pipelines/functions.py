@@ -10,28 +10,24 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from pipelines.comparing import compare as comparing
+from pipelines.comparing.compare import compare_job
 from pipelines.comparing.options import CompareCall
-from pipelines.counting import count as counting
+from pipelines.counting.count import count_job
 from pipelines.counting.follow import follow_count
 from pipelines.counting.options import CountCall
 from pipelines.counting.word_table import WordTable
-from pipelines.encoding.encode import encode as encode_inputs
+from pipelines.encoding.encode import encode_job
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.result import Encoded
-from pipelines.reporting import report as reporting
 from pipelines.reporting.options import ReportCall
-from pipelines.reporting.report import Report
+from pipelines.reporting.report import Report, report_job
 from pipelines.running.call import JobCall
 from pipelines.running.following import commit_line
 from pipelines.running.progress import Progress
-from pipelines.training import extend as extending
-from pipelines.training import prune as pruning
-from pipelines.training import train as training
-from pipelines.training.extend import Extended
+from pipelines.training.extend import Extended, extend_job
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
-from pipelines.training.prune import Pruned
-from pipelines.training.train import Trained
+from pipelines.training.prune import Pruned, prune_job
+from pipelines.training.train import Trained, train_job
 from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import Option
 from wordpiece_core.errors import InputError
@@ -142,7 +138,7 @@ def count(
         if table is None:
             raise InputError("no file has come")
         return _warned(table)
-    return _warned(counting.count(call, beam_args=beam_args, progress=progress))
+    return _warned(count_job(call, beam_args=beam_args, progress=progress))
 
 
 @_documented(TrainCall)
@@ -162,7 +158,7 @@ def train(
     (14, ['hugs', 'p', '##u', '##n'])
     """
     call = TrainCall.of(inputs=inputs, **options)
-    return _warned(training.train(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+    return _warned(train_job(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
 
 
 @_documented(ExtendCall)
@@ -183,7 +179,7 @@ def extend(
     (['##un'], 1)
     """
     call = ExtendCall.of(tokenizer=tokenizer, inputs=inputs, **options)
-    return _warned(extending.extend(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+    return _warned(extend_job(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
 
 
 @_documented(PruneCall)
@@ -204,7 +200,7 @@ def prune(
     (13, 1)
     """
     call = PruneCall.of(tokenizer=tokenizer, inputs=inputs, **options)
-    return _warned(pruning.prune(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+    return _warned(prune_job(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
 
 
 @_documented(EncodeCall)
@@ -226,7 +222,7 @@ def encode(
     tokenizer = call.choice.load()
     log = _Log(quiet) if call.following.follow else None
     progress = Progress(quiet=quiet or call.following.follow)
-    done = encode_inputs(call, tokenizer, beam_args=beam_args, progress=progress, log=log)
+    done = encode_job(call, tokenizer, beam_args=beam_args, progress=progress, log=log)
     return _warned(done)
 
 
@@ -249,7 +245,7 @@ def compare(
     """
     call = CompareCall.of(tokenizers=tokenizers, **options)
     progress = Progress(quiet=quiet)
-    return _warned(comparing.compare(call, beam_args=beam_args, progress=progress)).table
+    return _warned(compare_job(call, beam_args=beam_args, progress=progress)).table
 
 
 @_documented(ReportCall)
@@ -269,4 +265,4 @@ def report(
     """
     call = ReportCall.of(tokenizer=tokenizer, **options)
     progress = Progress(quiet=quiet)
-    return _warned(reporting.report(call, beam_args=beam_args, progress=progress))
+    return _warned(report_job(call, beam_args=beam_args, progress=progress))

@@ -21,7 +21,7 @@ from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
 from pipelines.encoding.options import ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.batches import from_bytes, to_bytes
-from pipelines.running.figures import report
+from pipelines.running.figures import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
 from wordpiece_core.errors import InputError, OptionError, one_line, shown
 
@@ -112,7 +112,7 @@ class _CountTexts(beam.DoFn):
             yield from self._count(window, _array(texts, self.options.text_column))
 
     def _count(self, window: Any, texts: pa.Array) -> Iterator[WindowedValue]:
-        report(rows=len(texts))
+        add_metrics(rows=len(texts))
         if window not in self.counters:
             if len(self.counters) >= MOST_WINDOWS:
                 oldest = next(iter(self.counters))
@@ -128,7 +128,7 @@ class _CountTexts(beam.DoFn):
     def _taken(self, window: Any, counter: _kernel.WordCounter) -> Iterator[WindowedValue]:
         """The counts of a window by partition, which empties the counter."""
         for partition, _, total, words in counter.take(self.partitions):
-            report(words=total)
+            add_metrics(words=total)
             yield WindowedValue((partition, to_bytes(words)), window.max_timestamp(), [window])
 
 
@@ -253,7 +253,7 @@ class _EncodeTexts(beam.DoFn):
     def _encode(self, texts: list[pa.Array]) -> tuple[pa.Table, Iterable[int]]:
         """The columns to add, and for each of their rows the number of the element it is of."""
         done = self.tokenizer.encode_batch(*texts, options=self.encoding)
-        report(rows=len(done.table), tokens=done.tokens, unknown=done.unknown)
+        add_metrics(rows=len(done.table), tokens=done.tokens, unknown=done.unknown)
         if done.source_rows is None:
             return done.table, range(len(done.table))
         return done.table, done.source_rows.to_pylist()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.commands.job_command import How
 from pipelines.commands.summary import say
-from pipelines.comparing.compare import Comparison, compare
+from pipelines.comparing.compare import Comparison, compare_job
 from pipelines.comparing.options import CompareCall
 from pipelines.running.progress import Progress
 from wordpiece_core.visible import visible
@@ -66,7 +66,7 @@ COLUMNS = (
 
 def run_compare(call: CompareCall, how: How) -> None:
     """Runs `wordpiece compare`."""
-    compared = compare(call, beam_args=how.beam_args, progress=Progress(quiet=how.quiet))
+    compared = compare_job(call, beam_args=how.beam_args, progress=Progress(quiet=how.quiet))
     if how.json:
         print(json.dumps(compared.summary(), ensure_ascii=False))
     elif not how.quiet:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipelines.commands.follow import CommandLog
 from pipelines.commands.job_command import How
 from pipelines.commands.summary import finish, print_corpus, say
-from pipelines.counting.count import count
+from pipelines.counting.count import count_job
 from pipelines.counting.follow import follow_count
 from pipelines.counting.options import CountCall
 from pipelines.counting.word_table import WordTable
@@ -19,7 +19,7 @@ def run_count(call: CountCall, how: How) -> None:
     if call.following.follow:
         table = follow_count(call, beam_args=how.beam_args, log=CommandLog(how))
     else:
-        table = count(call, beam_args=how.beam_args, progress=progress)
+        table = count_job(call, beam_args=how.beam_args, progress=progress)
     if table is None:
         say("no file has come")
     else:

@@ -9,7 +9,7 @@ from pipelines.commands.job_command import How
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.summary import finish, print_corpus, say
 from pipelines.encoding.directory.bad_shards import ShardsError
-from pipelines.encoding.encode import encode, plan
+from pipelines.encoding.encode import encode_job, plan
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.plan import EncodePlan, PlannedShard
 from pipelines.encoding.result import Encoded
@@ -30,7 +30,7 @@ def run_encode(call: EncodeCall, how: How) -> None:
     progress = Progress(quiet=how.quiet or call.following.follow)
     try:
         log = CommandLog(how) if call.following.follow else None
-        done = encode(call, tokenizer, beam_args=how.beam_args, progress=progress, log=log)
+        done = encode_job(call, tokenizer, beam_args=how.beam_args, progress=progress, log=log)
     except ShardsError as failed:
         for error in failed.errors if len(failed.errors) > 1 else []:
             say(f"error: {error.message}")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pipelines.commands.job_command import How
 from pipelines.commands.summary import finish
 from pipelines.reporting.options import ReportCall
-from pipelines.reporting.report import Report, report
+from pipelines.reporting.report import Report, report_job
 from pipelines.running.progress import Progress
 
 
 def run_report(call: ReportCall, how: How) -> None:
     """Runs `wordpiece report`."""
     progress = Progress(quiet=how.quiet)
-    done = report(call, beam_args=how.beam_args, progress=progress)
+    done = report_job(call, beam_args=how.beam_args, progress=progress)
     finish(done, how, lambda: _print_report(done))
 
 

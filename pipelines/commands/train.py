@@ -9,16 +9,16 @@ from pipelines.commands.summary import finish, print_corpus
 from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
 from pipelines.training.coverage import Coverage
-from pipelines.training.extend import Extended, extend
+from pipelines.training.extend import Extended, extend_job
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
-from pipelines.training.prune import Pruned, prune
-from pipelines.training.train import Trained, train
+from pipelines.training.prune import Pruned, prune_job
+from pipelines.training.train import Trained, train_job
 
 
 def run_train(call: TrainCall, how: How) -> None:
     """Runs `wordpiece train`."""
     progress = Progress(quiet=how.quiet)
-    done = train(call, beam_args=how.beam_args, progress=progress)
+    done = train_job(call, beam_args=how.beam_args, progress=progress)
     finish(done, how, lambda: _print_training(done))
 
 
@@ -26,7 +26,7 @@ def run_extend(call: ExtendCall, how: How) -> None:
     """Runs `wordpiece extend`."""
     progress = Progress(quiet=how.quiet)
     with showing_warnings():
-        done = extend(call, beam_args=how.beam_args, progress=progress)
+        done = extend_job(call, beam_args=how.beam_args, progress=progress)
     finish(done, how, lambda: _print_extension(done))
 
 
@@ -34,7 +34,7 @@ def run_prune(call: PruneCall, how: How) -> None:
     """Runs `wordpiece prune`."""
     progress = Progress(quiet=how.quiet)
     with showing_warnings():
-        done = prune(call, beam_args=how.beam_args, progress=progress)
+        done = prune_job(call, beam_args=how.beam_args, progress=progress)
     finish(done, how, lambda: _print_pruning(done))
 
 

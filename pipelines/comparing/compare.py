@@ -63,7 +63,9 @@ class Comparison:
         return list(self.more_warnings)
 
 
-def compare(call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Comparison:
+def compare_job(
+    call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progress
+) -> Comparison:
     """Measures the tokenizers on texts or on a word table.
 
     Raises InputError, StorageError and OptionError.

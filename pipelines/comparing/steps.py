@@ -29,7 +29,7 @@ from pipelines.counting.word_table import WordRange, read_words
 from pipelines.files import outputs
 from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.inputs import Range
-from pipelines.running.figures import report
+from pipelines.running.figures import add_metrics
 from wordpiece_core import Tokenizer, _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.measures import Measures, measure
@@ -193,7 +193,7 @@ class MeasureChunks(beam.DoFn):
             self.tally.measure(self.tokenizers, None, words)
         except InputError as error:
             raise InputError(f"{part.path} row group {part.row_group}: {error}") from error
-        report(bytes=bytes_of(part))
+        add_metrics(bytes=bytes_of(part))
 
     def _measure_partition(self, partials: Iterable[tuple[Group, bytes]]) -> None:
         groups: dict[Group, SortedWords] = {}

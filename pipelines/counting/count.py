@@ -62,7 +62,7 @@ PLAN = "plan.jsonl"  # while the job runs
 READ = ("rows", "nulls", "bytes", "replaced")  # of the text, not of its words
 
 
-def count(
+def count_job(
     call: CountCall,
     *,
     own: Sequence[str] = (),

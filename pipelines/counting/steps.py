@@ -24,7 +24,7 @@ from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
 from pipelines.files import inputs
 from pipelines.files.inputs import Range
 from pipelines.files.lease import Lease
-from pipelines.running.figures import report
+from pipelines.running.figures import add_metrics
 from pipelines.running.threads import ahead
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
@@ -119,7 +119,7 @@ class CountTexts(beam.DoFn):
                     texts, groups = texts[done:], None if groups is None else groups[done:]
                     if self.counter.is_full:
                         yield from self.taken()
-                report(bytes=batch.bytes, rows=len(batch.texts))
+                add_metrics(bytes=batch.bytes, rows=len(batch.texts))
 
     def start_bundle(self) -> None:
         self.replaced = 0
@@ -166,7 +166,7 @@ class _CountRange(CountTexts):
                 raise InputError(f"{place}: {error}") from error
             if self.counter.is_full:
                 yield from self.taken()
-        report(bytes=bytes_of(part))
+        add_metrics(bytes=bytes_of(part))
 
     def finish_bundle(self) -> Iterator[Any]:
         for element in self.taken():
@@ -191,7 +191,7 @@ class _CountRange(CountTexts):
         while tables:
             partition, group, total, words = tables.pop()
             self.totals.groups[group] += total
-            report(words=total)
+            add_metrics(words=total)
             yield (partition, group), words
 
 

@@ -31,7 +31,7 @@ from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
 
 
-def encode(
+def encode_job(
     call: EncodeCall,
     tokenizer: Tokenizer,
     *,

@@ -22,7 +22,7 @@ from pipelines.encoding.shard_writer import ShardWriter, id_pages
 from pipelines.files import inputs
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import NewFile
-from pipelines.running.figures import report
+from pipelines.running.figures import add_metrics
 from pipelines.running.from_plan import FromPlan
 from pipelines.running.plan import write_plan
 from pipelines.running.runner import (
@@ -68,12 +68,12 @@ class EncodeShard(beam.DoFn):
             new = self._encode(shard.file, shard.name)
         except InputError as error:
             self.errors.append(shard_error(shard.file, shard.name, error))
-            report(failures=1)
+            add_metrics(failures=1)
         else:
             if new is not None:
                 self.waiting.append(new)
                 self.size += new.file.size
-            report(shards=1)
+            add_metrics(shards=1)
         waiting = len(self.waiting) + len(self.errors)
         is_late = time.monotonic() - self.since > WAITING_SECONDS
         if self.size > WAITING_BYTES or waiting >= WAITING_SHARDS or is_late:

@@ -31,7 +31,7 @@ from pipelines.encoding.shard_writer import IDS
 from pipelines.files.inputs import InputFile, Shard, TextBatch, TextColumns
 from pipelines.files.outputs import empty_parquet
 from pipelines.files.schemas import PLAIN
-from pipelines.running.figures import report
+from pipelines.running.figures import add_metrics
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, Packer, Tokenizer
 from wordpiece_core._kernel import Chunks, IdPages, Pages
@@ -220,7 +220,7 @@ class ShardEncoder:
         if self.weights:
             sums = self.weights.sums(batch.table)
             self.split_weights = [a + b for a, b in zip(self.split_weights, sums, strict=True)]
-        report(**shown, unknown=batch.unknown)
+        add_metrics(**shown, unknown=batch.unknown)
 
     def _tables(self, piece: Piece, batch: EncodedBatch) -> Iterator[pa.Table]:
         """Tables of the kept and the added columns. With a stride, rows repeat what is kept. Then

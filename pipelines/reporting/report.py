@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.comparing.compare import load_all, names_of, warnings_on_table
 from pipelines.comparing.measuring import measure_all, work_directory
-from pipelines.counting.count import count
+from pipelines.counting.count import count_job
 from pipelines.counting.options import CountCall, CountOptions
 from pipelines.counting.word_table import read_word_table
 from pipelines.files import inputs, outputs
@@ -65,7 +65,7 @@ class Report:
         return list(self.more_warnings)
 
 
-def report(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Report:
+def report_job(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Report:
     """Writes a page about a tokenizer.
 
     Raises InputError, StorageError, OutputError and OptionError.
@@ -154,7 +154,7 @@ def _with_text(
                 text=facts.spec.text,
             )
             counted = CountCall(inputs=call.on, output=join(directory, WORDS), counting=counting)
-            table = count(counted, own=[call.output], **how)
+            table = count_job(counted, own=[call.output], **how)
         words, rare = word_statistics(table, tokenizers, directory, **how)
     first, *more = (
         OnText({group: m for (n, group), m in measured.groups.items() if n == i})

@@ -26,7 +26,7 @@ from pipelines.reporting.tokenized_words import (
     combined,
     tokenize_words,
 )
-from pipelines.running.figures import report
+from pipelines.running.figures import add_metrics
 from pipelines.running.progress import Progress
 from pipelines.running.runner import run_pipeline
 from wordpiece_core import Tokenizer
@@ -90,7 +90,7 @@ class _TokenizeWords(beam.DoFn):
             some, rank = words.slice(start, WORDS_AT_ONCE), part.first_rank + start
             found = tokenize_words(some, rank, self.packed.unpacked(), self.rare)
             self.statistics = combined([self.statistics, found])
-        report(words=part.rows, bytes=bytes_of(part))
+        add_metrics(words=part.rows, bytes=bytes_of(part))
 
     def finish_bundle(self) -> Iterator[object]:
         yield GlobalWindows.windowed_value(self.statistics)

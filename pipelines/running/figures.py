@@ -45,7 +45,7 @@ _here: Counter[str] = Counter()  # reported in this process
 _elsewhere: Counter[str] = Counter()  # known from runners beyond that
 
 
-def report(**amounts: int) -> None:
+def add_metrics(**amounts: int) -> None:
     """Adds amounts to figures, whose names are in `FIGURES`. Call it on the thread that processes a
     bundle, or on one of `pipelines.running.threads`; Beam cannot tell for which bundle others work,
     and counts nothing. Outside of pipelines, in the driver, only this process knows them."""

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from pipelines.counting.word_table import WordTable
-from pipelines.running.figures import report
+from pipelines.running.figures import add_metrics
 from pipelines.running.runner import local_cores
 from pipelines.training.rounds import OnBeam, RoundState
 from pipelines.training.words_run import WordsRun
@@ -60,7 +60,7 @@ class Rounds:
     run: WordsRun[Any, Any]
     finished: list[FinishedRound] = field(default_factory=list)
 
-    def train(self, marks: str | None) -> TrainingResult:
+    def trained(self, marks: str | None) -> TrainingResult:
         """Trains. `marks`: how words are marked, see `TrainingOptions.word_marks`. Raises
         InputError, StorageError, OutputError and OptionError."""
         with naming(self.table):
@@ -70,7 +70,7 @@ class Rounds:
                 self._make(algorithm)
             return training_result(algorithm, len(self.finished))
 
-    def extend(self, goal: Goal) -> ExtensionResult:
+    def extended(self, goal: Goal) -> ExtensionResult:
         """Extends a vocabulary. Raises what `train` raises."""
         with naming(self.table):
             work = self.run.work
@@ -129,8 +129,10 @@ class Rounds:
                 begin_round(algorithm, executor, state.passes)
             deciding = algorithm.deciding
             with progress.stage(deciding.stage, "tokens", deciding.total):
-                report(**deciding.done)
-                done = algorithm.decide(lambda merges, tokens: report(merges=merges, tokens=tokens))
+                add_metrics(**deciding.done)
+                done = algorithm.decide(
+                    lambda merges, tokens: add_metrics(merges=merges, tokens=tokens)
+                )
             self.finished.append(done)
             work.finish_round(number, done)
             is_last = done.is_last

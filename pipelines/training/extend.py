@@ -98,7 +98,7 @@ class Extended(Changed):
         return [*self.table.warnings(), *filter(None, more)]
 
 
-def extend(call: ExtendCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Extended:
+def extend_job(call: ExtendCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Extended:
     """Extends a tokenizer and writes the directory of the new one. Holds the output and the work
     directory.
 
@@ -149,7 +149,7 @@ def extend_by_words(
         "tokenizer": tokenizer.digest,
         "model": training.model,
     }
-    result = Rounds(table, goal.training, begun | extension, run).extend(goal)
+    result = Rounds(table, goal.training, begun | extension, run).extended(goal)
     specs = (goal.base, result.spec)
     before, covered = coverage(table, *(Tokenizer.of(s, tokenizer.unk_scope) for s in specs))
     made = (run.call.output, table, result.spec, covered, run.seconds(), before)

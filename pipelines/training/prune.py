@@ -63,7 +63,7 @@ class Pruned(Changed):
         return said
 
 
-def prune(call: PruneCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Pruned:
+def prune_job(call: PruneCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Pruned:
     """Prunes a tokenizer and writes the directory of the new one. Holds the output and the work
     directory.
 

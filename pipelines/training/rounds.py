@@ -31,7 +31,7 @@ from pipelines.counting.word_table import WordRange, read_words
 from pipelines.files import outputs
 from pipelines.files.batches import from_bytes, read_batches, to_bytes, write_batches
 from pipelines.files.lease import Lease
-from pipelines.running.figures import report
+from pipelines.running.figures import add_metrics
 from pipelines.running.from_plan import FromPlan
 from pipelines.running.plan import write_plan
 from pipelines.running.runner import local_cores, run_pipeline
@@ -96,7 +96,7 @@ class RoundState:
             kept = self.algorithm().first_kept(words_of(part))
         with self.work.owned.lease.fenced(path):
             write_batches(path, [kept], "lz4")
-        report(words=part.rows)
+        add_metrics(words=part.rows)
         return kept
 
     def _file(self, part: WordRange, number: int) -> str:
@@ -145,7 +145,7 @@ class OnBeam:
 
         def worked_on(part: WordRange) -> Batch:
             done = work(words_of(part))
-            report(words=part.rows)
+            add_metrics(words=part.rows)
             return done
 
         return in_threads(worked_on, iter(self.ranges), local_cores())
@@ -298,7 +298,7 @@ class Accumulate(beam.DoFn):
             assert self.kept is not None
             yield self.kept(element)
         elif self.over == WORDS:
-            report(words=element.rows)
+            add_metrics(words=element.rows)
             yield words_of(element)
         elif element[0] == self.over:  # there may be notes of other outputs
             yield from self.exchange.sum(element).read()

@@ -68,7 +68,7 @@ class Trained(MadeOfWords):
         return [*self.table.warnings(), *self.more_warnings]
 
 
-def train(
+def train_job(
     call: TrainCall, *, beam_args: Sequence[str] = (), progress: Progress
 ) -> Trained | Extended:
     """Trains a tokenizer and writes its directory. Holds the output and the work directory. A
@@ -94,9 +94,9 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         return identity, identity["training"]
 
     def make(self, table: WordTable) -> Trained:
-        return self.train(table, self.call.training)
+        return self.train_on(table, self.call.training)
 
-    def train(
+    def train_on(
         self, table: WordTable, options: TrainingOptions, earlier: Tokenizer | None = None
     ) -> Trained:
         """Trains on a word table. `earlier`: the tokenizer of the training that is continued."""
@@ -106,7 +106,7 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         identity = {"text": text.plain(), "training": training.plain(), "word_table": table.digest}
         self.check_output(identity)
         begun = {"word_table": table.digest} | training.plain()
-        result = Rounds(table, training, begun, self).train(training.word_marks(text))
+        result = Rounds(table, training, begun, self).trained(training.word_marks(text))
         old = earlier.vocab if earlier else []
         if result.vocab[: len(old)] != old:
             raise InputError(
@@ -156,7 +156,7 @@ class ContinuedRun(TrainRun):
         begun = self.begun
         check_same_text(table, begun.tokenizer.spec)
         if begun.word_table == table.digest and begun.training.model != UNIGRAM:
-            return self.train(table, begun.training, begun.tokenizer)
+            return self.train_on(table, begun.training, begun.tokenizer)
         least = least_word_count(table, begun.training.min_word_count, self.call)
         options = replace(begun.extension, min_word_count=least)
         goal = Goal.of(begun.tokenizer.spec, options)

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from pipelines.counting.count import count
+from pipelines.counting.count import count_job
 from pipelines.counting.options import CountCall, CountOptions, ReadingOptions
 from pipelines.counting.word_table import WordTable, read_word_table
 from pipelines.files.input_files import InputFile, resolve
@@ -166,7 +166,7 @@ class WordsRun(ABC, Generic[Call, Done]):
         inputs, counting = self.call.inputs, self._counting
         call = CountCall(inputs=inputs, output=self.work.words, counting=counting)
         own = [self.call.output, self.work.path]
-        return count(call, own=own, beam_args=self.beam_args, progress=self.progress)
+        return count_job(call, own=own, beam_args=self.beam_args, progress=self.progress)
 
     def seconds(self) -> dict[str, float]:
         """What each stage has taken."""

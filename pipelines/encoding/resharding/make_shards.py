@@ -27,7 +27,7 @@ from pipelines.encoding.shard_encoder import added_schema, storing, text_columns
 from pipelines.encoding.shard_writer import IDS, ShardWriter, id_pages
 from pipelines.files.outputs import NewFile
 from pipelines.files.schemas import conformed
-from pipelines.running.figures import report
+from pipelines.running.figures import add_metrics
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import InputError, one_line
 from wordpiece_core.uri import join
@@ -46,7 +46,7 @@ class TaskRows:
     def _read(self) -> Iterator[pa.Table]:
         for table in self.target.rows_of(self.task):
             self.weight += pc.sum(table.column(WEIGHT)).as_py() or 0
-            report(rows=table.num_rows)
+            add_metrics(rows=table.num_rows)
             yield table
 
     def _packed(self) -> Iterator[pa.Table]:
@@ -154,7 +154,7 @@ class MakeShards(beam.DoFn):
         storage.sync(folder)
         lease.check()
         write_made(folder, task.number, made)
-        report(shards=len(made))
+        add_metrics(shards=len(made))
 
     def _written(self, rows: TaskRows, end: float, files: Sequence[NewFile]) -> list[ShardResult]:
         """Writes the next rows as a shard. Returns the results of its files, whose names are not

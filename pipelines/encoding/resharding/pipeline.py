@@ -13,7 +13,7 @@ from pipelines.encoding.resharding.make_shards import MakeShards, resharding_err
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.resharding.shuffle import RunWriter, ShuffleGroup, order_key
 from pipelines.files import outputs
-from pipelines.running.figures import report
+from pipelines.running.figures import add_metrics
 from wordpiece_core import storage
 from wordpiece_core.uri import parent
 
@@ -65,7 +65,7 @@ class _Shuffle(beam.DoFn):
                     key, first = order_key(self.seed, name), 0
                     for table in target.of_input(number, name):
                         writer.add(table, first, key)
-                        report(rows=table.num_rows)
+                        add_metrics(rows=table.num_rows)
                         first += table.num_rows
                 writer.finish()
             file.stage()

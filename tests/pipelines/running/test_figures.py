@@ -14,10 +14,10 @@ import pytest
 from apache_beam.portability.python_urns import SUBPROCESS_SDK
 from apache_beam.runners.portability.local_job_service import LocalJobServicer
 
-from pipelines.encoding.encode import encode
+from pipelines.encoding.encode import encode_job
 from pipelines.encoding.options import EncodeCall
 from pipelines.running import progress
-from pipelines.running.figures import PipelineFigures, report, snapshot
+from pipelines.running.figures import PipelineFigures, add_metrics, snapshot
 from pipelines.running.progress import Progress
 from pipelines.running.runner import run_pipeline
 from pipelines.running.threads import ahead, in_threads
@@ -33,16 +33,16 @@ class Work(beam.DoFn):
     """Reports on the thread of the bundle, on kernel threads, and on one that is ahead."""
 
     def process(self, number: int) -> None:
-        report(rows=1)
-        list(in_threads(lambda n: report(bytes=n), iter([number, 100]), 2))
+        add_metrics(rows=1)
+        list(in_threads(lambda n: add_metrics(bytes=n), iter([number, 100]), 2))
         list(ahead(self._tokens, 1))
 
     def _tokens(self) -> Iterator[None]:
-        report(tokens=10)
+        add_metrics(tokens=10)
         yield
 
     def finish_bundle(self) -> None:
-        report(shards=1)
+        add_metrics(shards=1)
 
 
 def build(pipeline: beam.Pipeline) -> None:
@@ -92,7 +92,7 @@ def test_an_encoding_reports_from_other_processes_what_its_manifest_says(tmp_pat
     tokenizer = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "the", "cat"])
     call = EncodeCall.of(inputs=tmp_path / "in", output=tmp_path / "out", tokenizer=tokenizer)
     job = Progress(quiet=True)
-    manifest = encode(call, tokenizer, beam_args=PROCESSES, progress=job).manifest
+    manifest = encode_job(call, tokenizer, beam_args=PROCESSES, progress=job).manifest
     told = {name: manifest[name] for name in ("bytes", "rows", "tokens")}
     assert job.figures == told | {"unknown": manifest["unknown_tokens"], "shards": 2}
     assert manifest["unknown_tokens"] == 200

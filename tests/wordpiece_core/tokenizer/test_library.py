@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,9 @@ def loaded(peer: Any, tmp_path: Path) -> wp.Tokenizer:
         return wp.Tokenizer.load(path)
 
 
-def library_rows(peer: Any, pairs: bool, options: wp.EncodingOptions) -> list[Any]:
+def library_rows(
+    peer: Any, texts: list[Any], seconds: list[Any] | None, options: wp.EncodingOptions
+) -> list[Any]:
     """The rows that the library gives, a list for each text."""
     made = Tokenizer.from_str(peer.to_str())
     made.encode_special_tokens = options.split_special_tokens
@@ -115,11 +118,11 @@ def library_rows(peer: Any, pairs: bool, options: wp.EncodingOptions) -> list[An
     if options.padding:
         made.enable_padding(length=options.max_length, pad_id=1, pad_token="<pad>")
     found: list[Any] = []
-    for text, second in zip(TEXTS, SECONDS, strict=True):
-        if text is None or (pairs and second is None):
+    for text, second in zip(texts, seconds or texts, strict=True):
+        if text is None or second is None:
             found.append([None])
             continue
-        arguments = (text, second) if pairs else (text,)
+        arguments = (text, second) if seconds else (text,)
         row = made.encode(*arguments, add_special_tokens=options.add_special_tokens)
         rows = [row, *row.overflowing] if options.stride is not None else [row]
         found.append([columns(each) for each in rows])
@@ -154,24 +157,29 @@ OPTIONS = (
 def test_rows_are_those_of_the_library(
     tmp_path: Path, kind: str, given_options: dict[str, Any], pairs: bool, threads: int
 ) -> None:
-    if pairs and given_options.get("stride") == 4:
-        given_options = {**given_options, "max_length": 12}
     tokenizer = loaded(KINDS[kind], tmp_path)
+    texts, seconds = TEXTS, SECONDS if pairs else None
+    if pairs and "stride" in given_options:  # of both texts only one can be truncated
+        short = [None if text is None else "the fox" for text in SECONDS]
+        is_first = given_options["stride"] == 2
+        texts, seconds = (TEXTS, short) if is_first else (short, TEXTS)
+        truncation = "only_first" if is_first else "only_second"
+        given_options = {**given_options, "truncation": truncation, "max_length": 20}
     options = wp.EncodingOptions(columns=ENCODING_COLUMNS, **given_options)
-    seconds = SECONDS if pairs else None
-    done = tokenizer.encode_batch(TEXTS, seconds, options=options, threads=threads)
-    by_text = library_rows(KINDS[kind], pairs, options)
+    done = tokenizer.encode_batch(texts, seconds, options=options, threads=threads)
+    by_text = library_rows(KINDS[kind], texts, seconds, options)
     rows = [row for rows in by_text for row in rows]
     null = dict.fromkeys(["input_ids", *ENCODING_COLUMNS])
     assert done.table.to_pylist() == [row or null for row in rows]
-    like = wp.Tokenizer(SPECIAL_TOKENS).encode_batch(TEXTS, seconds, options=options)
+    like = wp.Tokenizer(SPECIAL_TOKENS).encode_batch(texts, seconds, options=options)
     assert done.table.schema == like.table.schema
     assert done.tokens == sum(row["num_tokens"] for row in rows if row)
     assert done.unknown == sum(row["input_ids"].count(tokenizer.unk_id) for row in rows if row)
     if options.stride is not None:
         assert done.source_rows is not None
         assert done.source_rows.to_pylist() == [i for i, some in enumerate(by_text) for _ in some]
-    full = library_rows(KINDS[kind], pairs, wp.EncodingOptions(add_special_tokens=False))
+    plain = wp.EncodingOptions(add_special_tokens=False)
+    full = library_rows(KINDS[kind], texts, seconds, plain)
     lengths = [0 if row is None else len(row["input_ids"]) for (row,) in full]
     added = KINDS[kind].num_special_tokens_to_add(pairs) if options.add_special_tokens else 0
     room = (options.max_length or 10**6) - added
@@ -182,13 +190,13 @@ def test_rows_are_those_of_the_library(
 
 def test_counts_of_words_are_without_special_tokens(tmp_path: Path) -> None:
     tokenizer = loaded(KINDS["word level"], tmp_path)
-    texts = ["<s>the dog</s> <unk> what fox", "zzz", "</s>", None]
+    texts = ["<s>the dog</s> what fox", "zzz", "</s>", None]
     for options in ({}, {"max_length": 4}, {"max_length": 5, "stride": 2}):
         done = tokenizer.encode_batch(texts, options=wp.EncodingOptions(**options))
         assert (done.words, done.word_tokens) == (5, 5), options
     none = tokenizer.encode_batch(texts, options=wp.EncodingOptions(max_length=2))
     assert none.table["input_ids"].to_pylist() == [[2, 3], [2, 3], [2, 3], None]
-    assert (none.words, none.truncated_rows, none.truncated_tokens) == (5, 3, 9)
+    assert (none.words, none.truncated_rows, none.truncated_tokens) == (5, 3, 8)
     bytes_ = loaded(KINDS["replacing"], tmp_path)
     for options in ({}, {"max_length": 6}, {"max_length": 8, "stride": 3}):
         done = bytes_.encode_batch(["the quxz fox<s>!"] * 2, options=wp.EncodingOptions(**options))
@@ -216,7 +224,7 @@ def test_ends_are_marked_as_a_post_processor_marks_them(
     peer.post_processor = processors.TemplateProcessing(
         "<s> $A </s>", "$A $B", [("<s>", 2), ("</s>", 3)]
     )
-    rows = [row for rows in library_rows(peer, False, options) for row in rows]
+    rows = [row for rows in library_rows(peer, TEXTS, None, options) for row in rows]
     null = dict.fromkeys(["input_ids", *ENCODING_COLUMNS])
     assert done.table.to_pylist() == [row or null for row in rows]
     tokenizer = loaded(peer, tmp_path)  # whose texts are marked already
@@ -258,6 +266,10 @@ def test_pairs_of_long_texts_are_truncated_in_little_memory(tmp_path: Path) -> N
     row = {"input_ids": ids, "token_type_ids": [0] * 7 + [1] * 5}
     assert done.table.to_pylist() == [row]
     assert done.truncated_tokens == 80_000 - 8
+    with pytest.raises(
+        wp.InputError, match=r"^text 0: both texts of a pair are too long for `max_"
+    ):
+        tokenizer.encode_batch([text], [text], options=replace(options, stride=2))
 
 
 def test_bytes_that_are_no_utf_8_are_replaced(tmp_path: Path) -> None:
