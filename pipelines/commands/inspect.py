@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pipelines.commands.loading import load_tokenizer
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 STYLES = {"head": "bold", "text": "", "unknown": "bold red", "special": "cyan", "added": "dim"}
 MOST_ITEMS = 20  # items of a list; the others are counted
-NARROW = 60  # columns of a terminal
 KNOWN = {
     "start": "in the vocabulary only as the start of a word",
     "continuation": "in the vocabulary only as a continuation",
@@ -85,7 +84,7 @@ def _print_tables(inspections: Iterable[Inspection], tokenizer: Tokenizer) -> No
             print()
         text = visible(inspection.text, 4 * LONGEST) or "(no text)"
         lines = [(line, "head") for line in _wrapped(text, console)]
-        lines += _table(inspection.tokens, console.width)
+        lines += _table(inspection.tokens)
         more_warnings = [*_changes(inspection), *_reasons(inspection.words, tokenizer)]
         for warning in [*more_warnings, *_cuts(inspection)]:
             lines += ((line, "text") for line in _wrapped(warning, console))
@@ -123,39 +122,24 @@ def _changes(inspection: Inspection) -> Iterator[str]:
         yield f"dropped: {name_of(character)} at {_list(at)}"
 
 
-def _table(tokens: Sequence[Token], columns: int) -> Iterator[tuple[str, str]]:
-    """The lines of the table and their kinds. A cell that is too wide continues in the next line.
-    (rich's own tables take a minute for a text of 300 KB.)"""
-    from rich.cells import cell_len, chop_cells, set_cell_size
+def _table(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
+    """The lines of the table and their kinds. (rich's own tables take a minute for a text of 300
+    KB.)"""
+    from rich.cells import cell_len, set_cell_size
 
     head = ["word", "chars", "id", "token", "source", ""]
-    rows = [_cells(token) for token in tokens]
-    narrow = columns < NARROW
-    if narrow:
-        head, *rows = ([row[0], *row[2:]] for row in [head, *rows])
-    gap = " " if narrow else "  "
-    widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
-    _make_fit(widths, columns - len(gap) * (len(widths) - 1))
-    kinds = ["head", *(token.kind for token in tokens)]
-    for row, kind in zip([head, *rows], kinds, strict=True):
-        folded = (chop_cells(c, max(w, 1)) for c, w in zip(row, widths, strict=True))
-        for cells in zip_longest(*folded, fillvalue=""):
-            numbers = (cell.rjust(w) for cell, w in zip(cells[:-3], widths, strict=False))
-            others = map(set_cell_size, cells[-3:], widths[-3:])
-            yield gap.join([*numbers, *others]).rstrip(), kind
+    rows = [head, *map(_cells, tokens)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row, kind in zip(rows, ["head", *(token.kind for token in tokens)], strict=True):
+        numbers = [cell.rjust(width) for cell, width in zip(row[:3], widths, strict=False)]
+        others = map(set_cell_size, row[3:], widths[3:])
+        yield "  ".join([*numbers, *others]).rstrip(), kind
 
 
 def _cells(token: Token) -> list[str]:
     place = ["", ""] if token.word is None else [str(token.word), f"{token.start}-{token.end}"]
     kind = "" if token.kind == "text" else token.kind
     return [*place, str(token.id), visible(token.token), visible(token.source), kind]
-
-
-def _make_fit(widths: list[int], room: int) -> None:
-    """Makes the columns of tokens and sources narrower, always the wider one, down to 4."""
-    token, source = len(widths) - 3, len(widths) - 2
-    while sum(widths) > room and max(widths[token], widths[source]) > 4:
-        widths[token if widths[token] > widths[source] else source] -= 1
 
 
 def _reasons(words: Iterable[Word], tokenizer: Tokenizer) -> Iterator[str]:

@@ -5,12 +5,8 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice, pairwise
 from typing import Any
-
-import pyarrow as pa
 
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.options import parted
@@ -22,18 +18,16 @@ from pipelines.encoding.directory.encoded_directory import (
 )
 from pipelines.encoding.directory.status import SUMS
 from pipelines.encoding.options import TokenizerChoice
-from pipelines.encoding.resharding.formats import MEGATRON_CODES, MEGATRON_HEADER, MEGATRON_MAGIC
 from pipelines.files.inputs import open_parquet
 from pipelines.files.outputs import damaged, read_json
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.storage import MissingError, StoredFile, as_planned
+from wordpiece_core.storage import as_planned
 from wordpiece_core.tokenizer.hub_names import hub_name
-from wordpiece_core.uri import inside, join, sibling
+from wordpiece_core.uri import inside, join
 from wordpiece_core.visible import visible
 
 IDS = "input_ids"
-_MEGATRON_TYPES = {code: kind for kind, code in MEGATRON_CODES.items()}
 _ROWS_AT_ONCE = 1024
 
 
@@ -163,22 +157,16 @@ def _plain(text: str) -> str:
 def _rows(
     path: str, manifest: dict[str, Any], most: int
 ) -> Iterator[tuple[str, int, list[int] | None]]:
-    """The first rows: the name of the shard, the number in it, and the ids; None for a null."""
+    """The first rows of Parquet shards: the name of the shard, the number in it, and the ids; None
+    for a null. Of other formats none: their readers show them."""
     left = most
-    for shard in manifest["shards"]:
+    for name in (shard["name"] for shard in manifest["shards"]):
         if left <= 0:
             return
-        name = shard["name"]
-        if name.endswith(SECOND_FILES):
-            continue  # it is read with the shard that it is beside
-        place = inside(path, name)
         if name.endswith(".parquet"):
-            ids = _parquet_rows(place, left)
-        else:
-            ids = _flat_rows(place, path, name, left)
-        for row, found in enumerate(ids):
-            yield name, row, found
-            left -= 1
+            for row, found in enumerate(_parquet_rows(inside(path, name), left)):
+                yield name, row, found
+                left -= 1
 
 
 def _parquet_rows(place: str, most: int) -> Iterator[list[int] | None]:
@@ -190,81 +178,3 @@ def _parquet_rows(place: str, most: int) -> Iterator[list[int] | None]:
             most -= len(batch)
             if most <= 0:
                 return
-
-
-def _flat_rows(place: str, path: str, name: str, most: int) -> Iterator[list[int]]:
-    """The rows of a `.bin` or `.ds`, whose places are in the file beside it."""
-    bare = join(path, name.removesuffix(".bin"))
-    with StoredFile(place) as file:
-        try:
-            if name.endswith(".ds"):
-                kind, ends = _ends_of_numbers(sibling(bare, ".index"), file.size(), 0)
-            else:
-                kind, ends = _ends_of_numbers(sibling(bare, ".offsets"), file.size(), 1)
-        except MissingError:
-            kind, ends = _ends_of_megatron(sibling(bare, ".idx"))
-        start, size = 0, kind.bit_width // 8
-        for end in islice(ends, most):
-            file.seek(start * size)
-            data = file.read(max(end - start, 0) * size)
-            if not data or len(data) != (end - start) * size:
-                raise damaged(place)
-            found: list[int] = _numbers(data, kind).to_pylist()
-            yield found
-            start = end
-
-
-def _ends_of_numbers(place: str, ids_bytes: int, first: int) -> tuple[pa.DataType, Iterator[int]]:
-    """The type of the ids of a shard, and where its rows end, in ids. `ids_bytes`: the size of the
-    ids. `first`: how many numbers there are before the first end."""
-    with StoredFile(place) as file:
-        rows, rest = divmod(file.size(), 8)
-        file.seek(max(rows - 1, 0) * 8)
-        last = _numbers(file.read(8), pa.int64()).to_pylist() if rows and not rest else [-1]
-    for kind in (pa.uint16(), pa.uint32()):
-        if ids_bytes == last[0] * kind.bit_width // 8:
-            return kind, _read_numbers(place, 8 * first, rows - first, pa.int64())
-    raise damaged(place)
-
-
-def _ends_of_megatron(place: str) -> tuple[pa.DataType, Iterator[int]]:
-    """The same of a shard with an index of Megatron."""
-    with StoredFile(place) as file:
-        head = file.read(MEGATRON_HEADER.size)
-    if len(head) < MEGATRON_HEADER.size:
-        raise damaged(place)
-    magic, _, code, sequences, documents = MEGATRON_HEADER.unpack(head)
-    if magic != MEGATRON_MAGIC or code not in _MEGATRON_TYPES:
-        raise InputError(f"{place}: no index of Megatron")
-    lengths = _read_numbers(place, MEGATRON_HEADER.size, sequences, pa.int32())
-    ends: Iterator[int] = accumulate(lengths)
-    if documents != sequences + 1:  # some have several sequences
-        start = MEGATRON_HEADER.size + (4 + 8) * sequences
-        ends = _ends_of_documents(ends, _read_numbers(place, start, documents, pa.int64()))
-    return _MEGATRON_TYPES[code], ends
-
-
-def _ends_of_documents(ends: Iterator[int], documents: Iterator[int]) -> Iterator[int]:
-    """Where documents end, in ids. `ends`: of their sequences; `documents`: before which of these
-    each document ends, from 0."""
-    for before, after in pairwise(documents):
-        yield from deque(islice(ends, after - before), 1)
-
-
-def _read_numbers(place: str, start: int, count: int, kind: pa.DataType) -> Iterator[int]:
-    """Numbers of a file from a byte on, some at a time."""
-    size = kind.bit_width // 8
-    with StoredFile(place) as file:
-        file.seek(start)
-        while count > 0:
-            wanted = min(count, _ROWS_AT_ONCE)
-            data = file.read(wanted * size)
-            if len(data) != wanted * size:
-                raise damaged(place)
-            yield from _numbers(data, kind).to_pylist()
-            count -= wanted
-
-
-def _numbers(data: bytes, kind: pa.DataType) -> pa.Array:
-    count = len(data) // (kind.bit_width // 8)
-    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(data)])

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
 
 from wordpiece_core import Tokenizer
 
@@ -117,17 +116,6 @@ def test_a_text_is_a_table_of_tokens_and_its_oddities_are_explained(vocab: Path)
 )
 def test_what_is_shown(vocab: Path, args: list[str], said: str) -> None:
     assert said in shown(vocab, *args)
-
-
-@pytest.mark.parametrize("columns", [30, 40, 60, 80])
-def test_tables_fit_the_terminal(
-    vocab: Path, monkeypatch: pytest.MonkeyPatch, columns: int
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    out = shown(vocab, "日日日 unaffordable Unaffordable 😀 ｑ\u200bq" + "a" * 200)
-    assert max(map(cell_len, out.splitlines())) <= columns
-    if columns >= 40:
-        assert "##afford afford" in " ".join(out.split())
 
 
 def test_a_terminal_gets_colours_and_a_pipe_does_not(vocab: Path) -> None:

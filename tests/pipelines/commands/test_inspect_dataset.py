@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import struct
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -73,38 +72,11 @@ def test_packed_rows_are_shown(tmp_path: Path, tokenizer: str) -> None:
     assert row["text"].count("[SEP]") > 1
 
 
-@pytest.mark.parametrize("kind", ["megatron", "uint16", "uint32", "ds"])
-def test_flat_ids_are_shown(tmp_path: Path, tokenizer: str, kind: str) -> None:
-    """The layouts that `docs/datasets.md` describes, written here by hand."""
-    out = encoded(tmp_path, tokenizer)
-    rows = [[2, 7, 9, 3], [2, 3], [2, 8, 3]]
-    code = {"uint32": "I"}.get(kind, "H")
-    flat = [i for row in rows for i in row]
-    name = "x.ds" if kind == "ds" else "x.bin"
-    (out / name).write_bytes(struct.pack(f"<{len(flat)}{code}", *flat))
-    if kind == "megatron":
-        header = struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, 8, 3, 4)
-        places = struct.pack("<3i3q4q", 4, 2, 3, 0, 8, 12, 0, 1, 2, 3)
-        (out / "x.idx").write_bytes(header + places)
-    elif kind == "ds":
-        (out / "x.ds.index").write_bytes(struct.pack("<3q", 4, 6, 9))
-    else:
-        (out / "x.offsets").write_bytes(struct.pack("<4q", 0, 4, 6, 9))
-    noted = manifest(out)
-    beside = {"megatron": "x.idx", "ds": "x.ds.index"}.get(kind, "x.offsets")
-    noted["shards"] = [noted["shards"][0] | {"name": file} for file in (name, beside)]
-    manifest_path(out).write_text(json.dumps(noted))
-    shown = done("inspect", out, "--rows", "2", "--json").out.splitlines()[1:]
-    assert [json.loads(line)["input_ids"] for line in shown] == rows[:2]
-    for file in (name, beside):
-        whole = (out / file).read_bytes()
-        read = 46 if file == "x.idx" else len(whole)  # the header and the lengths are all
-        for size in (0, 1, 8, read - 8, read - 1):
-            (out / file).write_bytes(whole[:size])
-            outcome = wordpiece("inspect", out, "--rows", "9")
-            assert outcome.status == 1, size
-            assert "not as this program writes it; restore it" in outcome.fault
-        (out / file).write_bytes(whole)
+def test_of_other_formats_only_the_figures_are_shown(tmp_path: Path, tokenizer: str) -> None:
+    out = encoded(tmp_path, tokenizer, "--format", "megatron")
+    about, *rows = done("inspect", out, "--json").out.splitlines()
+    assert json.loads(about)["rows"] == 40
+    assert rows == []
 
 
 def test_a_dataset_without_its_tokenizer_asks_for_it(tmp_path: Path, tokenizer: str) -> None:
