@@ -9,9 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from playwright.sync_api import Browser, Page
 
 import pipelines
-from tests.browser.chromium import Tab, browser, served
+from tests.browser.chromium import browser, served
 from tests.pipelines.corpora import english
 from tests.pipelines.reporting.hostile import hostile_report
 
@@ -44,98 +45,119 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    with browser(tmp_path_factory.mktemp("profile")) as opened:
+def chromium() -> Iterator[Browser]:
+    with browser() as opened:
         yield opened
+
+
+@pytest.fixture
+def tab(chromium: Browser) -> Iterator[Page]:
+    with chromium.new_page(viewport={"width": 1100, "height": 900}) as page:
+        yield page
+
+
+def on_phone(tab: Page) -> Page:
+    tab.set_viewport_size({"width": PHONE, "height": 900})
+    return tab
 
 
 @pytest.mark.parametrize("name", ["plain.html", "hostile.html"])
 @pytest.mark.parametrize("scheme", ["file", "http"])
 def test_nothing_is_loaded_and_the_console_is_empty(
-    tab: Tab, folder: Path, name: str, scheme: str
+    tab: Page, folder: Path, name: str, scheme: str
 ) -> None:
+    events: list[str] = []
+    tab.on("request", lambda request: events.append(request.url))
+    tab.on("console", lambda message: events.append(message.text))
+    tab.on("pageerror", lambda error: events.append(str(error)))
+    tab.on("dialog", lambda dialog: (events.append(dialog.message), dialog.dismiss()))
     with served(folder) as (address, asked):
         url = f"{address}/{name}" if scheme == "http" else (folder / name).as_uri()
-        tab.open(url)
-        tab.run("scrollTo(0, document.body.scrollHeight)")
+        tab.goto(url)
+        tab.evaluate("scrollTo(0, document.body.scrollHeight)")
         if name == "plain.html":
-            tab.run("document.getElementById('size').dispatchEvent(new Event('input'))")
+            tab.evaluate("document.getElementById('size').dispatchEvent(new Event('input'))")
         assert asked == ([f"/{name}"] if scheme == "http" else [])
-    assert [request for request in tab.requests if request not in (url, "data:,")] == []
-    assert tab.console == []
-    assert tab.dialogs == []
+    assert [event for event in events if event not in (url, "data:,")] == []
 
 
-def test_hostile_text_stays_text(tab: Tab, folder: Path) -> None:
-    tab.open((folder / "hostile.html").as_uri())
-    assert tab.run("document.scripts.length") == 1
+def test_hostile_text_stays_text(tab: Page, folder: Path) -> None:
+    tab.goto((folder / "hostile.html").as_uri())
+    assert tab.evaluate("document.scripts.length") == 1
     assert (
-        tab.run("document.querySelectorAll('img, iframe, object, link:not([rel=icon])').length")
+        tab.evaluate(
+            "document.querySelectorAll('img, iframe, object, link:not([rel=icon])').length"
+        )
         == 0
     )
-    assert tab.run("document.title") == "Tokenizer report"
-    assert tab.run("document.querySelectorAll('main > section').length") == 9
-    shown = tab.run("document.body.innerText")
+    assert tab.evaluate("document.title") == "Tokenizer report"
+    assert tab.evaluate("document.querySelectorAll('main > section').length") == 9
+    shown = tab.evaluate("document.body.innerText")
     assert "</script><img/onerror=alert(1)/src=x>" in shown
     assert "{{7*7}}${7*7}" in shown
-    titles = tab.run("[...document.querySelectorAll('svg title')].map(t => t.textContent).join()")
+    titles = tab.evaluate(
+        "[...document.querySelectorAll('svg title')].map(t => t.textContent).join()"
+    )
     assert "<svg/onload=" in titles
 
 
-def test_the_policy_stops_what_would_be_loaded_or_run(tab: Tab, folder: Path) -> None:
+def test_the_policy_stops_what_would_be_loaded_or_run(tab: Page, folder: Path) -> None:
     with served(folder) as (address, asked):
-        tab.open((folder / "plain.html").as_uri())
-        stopped = tab.run(f"fetch('{address}/plain.html').then(() => false, () => true)")
+        tab.goto((folder / "plain.html").as_uri())
+        stopped = tab.evaluate(f"fetch('{address}/plain.html').then(() => false, () => true)")
         assert stopped is True
-        tab.run(
+        tab.evaluate(
             "new Promise(done => { const image = new Image(); image.onerror = image.onload = done;"
             f" image.src = '{address}/image.png'; }})"
         )
-        tab.run(
+        tab.evaluate(
             "document.body.insertAdjacentHTML('beforeend',"
             ' \'<p id=try onclick="document.title = 1" style="display: none">x</p>\');'
             "document.getElementById('try').click()"
         )
         assert asked == []
-    assert tab.run("document.title") == "Tokenizer report"
-    assert tab.run("getComputedStyle(document.getElementById('try')).display") == "block"
+    assert tab.evaluate("document.title") == "Tokenizer report"
+    assert tab.evaluate("getComputedStyle(document.getElementById('try')).display") == "block"
 
 
-def test_the_slider_shows_the_row_of_a_size(tab: Tab, folder: Path) -> None:
-    tab.open((folder / "plain.html").as_uri())
-    assert tab.run("document.getElementById('choose').hidden") is False
-    rows = tab.run("document.querySelectorAll('#by-size tbody tr').length")
+def test_the_slider_shows_the_row_of_a_size(tab: Page, folder: Path) -> None:
+    tab.goto((folder / "plain.html").as_uri())
+    assert tab.evaluate("document.getElementById('choose').hidden") is False
+    rows = tab.evaluate("document.querySelectorAll('#by-size tbody tr').length")
     assert rows > 5
     points = "document.querySelectorAll('#sizes .mark-symbol.role-mark path').length"
-    assert tab.run(points) == 3 * rows  # tokens per word, whole words, known words
+    assert tab.evaluate(points) == 3 * rows  # tokens per word, whole words, known words
     for at in (0, rows // 2, rows - 1):
-        tab.run(
+        tab.evaluate(
             f"const s{at} = document.getElementById('size'); s{at}.value = {at};"
             f" s{at}.dispatchEvent(new Event('input'))"
         )
         row = f"[...document.querySelectorAll('#by-size tbody tr')[{at}].cells]"
-        wanted = tab.run(f"{row}.map(cell => cell.textContent)")
-        shown = tab.run("[...document.querySelectorAll('#at-size dd')].map(d => d.textContent)")
+        wanted = tab.evaluate(f"{row}.map(cell => cell.textContent)")
+        shown = tab.evaluate(
+            "[...document.querySelectorAll('#at-size dd')].map(d => d.textContent)"
+        )
         assert shown == wanted
-        assert tab.run("document.querySelectorAll('#by-size tr.chosen').length") == 1
-        assert tab.run("document.querySelectorAll('#sizes .plot path.chosen').length") == 3
+        assert tab.evaluate("document.querySelectorAll('#by-size tr.chosen').length") == 1
+        assert tab.evaluate("document.querySelectorAll('#sizes .plot path.chosen').length") == 3
 
 
 @pytest.mark.parametrize("name", ["plain.html", "hostile.html"])
-def test_a_page_fits_a_phone(tab: Tab, folder: Path, name: str) -> None:
-    tab.open((folder / name).as_uri(), PHONE)
-    assert tab.run("document.documentElement.scrollWidth") == PHONE
+def test_a_page_fits_a_phone(tab: Page, folder: Path, name: str) -> None:
+    on_phone(tab).goto((folder / name).as_uri())
+    assert tab.evaluate("document.documentElement.scrollWidth") == PHONE
     plots = "[...document.querySelectorAll('svg.plot')]"
-    assert tab.run(f"{plots}.length") == 6
-    assert tab.run(f"{plots}.every(p => p.getBoundingClientRect().right <= {PHONE})") is True
+    assert tab.evaluate(f"{plots}.length") == 6
+    assert tab.evaluate(f"{plots}.every(p => p.getBoundingClientRect().right <= {PHONE})") is True
     sizes = f"{plots}.flatMap({LABELS}).map(t => t.getBoundingClientRect().height)"
-    assert tab.run(f"Math.min(...{sizes})") >= 10  # pixels: they can be read
+    assert tab.evaluate(f"Math.min(...{sizes})") >= 10  # pixels: they can be read
 
 
-def test_no_labels_of_a_plot_overlap(tab: Tab, folder: Path) -> None:
+def test_no_labels_of_a_plot_overlap(tab: Page, folder: Path) -> None:
     for width in (PHONE, 1100):
-        tab.open((folder / "plain.html").as_uri(), width)
-        overlaps = tab.run(
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.goto((folder / "plain.html").as_uri())
+        overlaps = tab.evaluate(
             "[...document.querySelectorAll('svg.plot')]"
             f".flatMap(plot => {{ const boxes = ({LABELS})(plot)"
             ".map(t => [t.textContent, t.getBoundingClientRect()]);"
@@ -146,22 +168,26 @@ def test_no_labels_of_a_plot_overlap(tab: Tab, folder: Path) -> None:
         assert overlaps == [], width
 
 
-def test_a_dark_screen_has_a_dark_page(tab: Tab, folder: Path) -> None:
+def test_a_dark_screen_has_a_dark_page(tab: Page, folder: Path) -> None:
     colors = []
-    for dark in (False, True):
-        tab.open((folder / "plain.html").as_uri(), dark=dark)
-        colors.append(tab.run("getComputedStyle(document.body).backgroundColor"))
+    tab.goto((folder / "plain.html").as_uri())
+    for scheme in ("light", "dark"):
+        tab.emulate_media(color_scheme=scheme)
+        colors.append(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
         line = "getComputedStyle(document.querySelector('.plot path[stroke]')).stroke"
-        colors.append(tab.run(line))
+        colors.append(tab.evaluate(line))
     assert colors[0] == "rgb(255, 255, 255)"
     assert len({*colors}) == 4
 
 
-def test_a_page_is_printed_without_what_only_a_screen_has(tab: Tab, folder: Path) -> None:
-    tab.open((folder / "plain.html").as_uri(), PHONE, dark=True, media="print")
+def test_a_page_is_printed_without_what_only_a_screen_has(tab: Page, folder: Path) -> None:
+    on_phone(tab).goto((folder / "plain.html").as_uri())
+    tab.emulate_media(color_scheme="dark", media="print")
     for hidden in ("nav", "#choose"):
-        assert tab.run(f"getComputedStyle(document.querySelector('{hidden}')).display") == "none"
-    assert tab.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    printed = tab.pdf()
+        assert (
+            tab.evaluate(f"getComputedStyle(document.querySelector('{hidden}')).display") == "none"
+        )
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    printed = tab.pdf(print_background=True)
     assert printed.startswith(b"%PDF")
     assert len(printed) > 20_000
