@@ -93,10 +93,7 @@ def their_rows(encoding: Encoding, options: EncodingOptions) -> list[dict[str, A
 
 
 def difference(
-    value: Json,
-    texts: Sequence[str],
-    pairs: Sequence[str] | None,
-    options: EncodingOptions,
+    value: Json, texts: Sequence[str], pairs: Sequence[str] | None, options: EncodingOptions
 ) -> str | None:
     """What differs first, in a line; None if nothing does. Raises InputError if we do not read the
     tokenizer."""

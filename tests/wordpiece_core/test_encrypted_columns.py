@@ -15,11 +15,7 @@ from wordpiece_core.errors import InputError
 from .encrypted_files import write_encrypted
 
 TABLE = pa.table(
-    {
-        "id": [1, 2, 3, 4, 5],
-        "text": ["a", "b", "c", "d", "e"],
-        "pair": [{"x": 1, "y": "q"}] * 5,
-    }
+    {"id": [1, 2, 3, 4, 5], "text": ["a", "b", "c", "d", "e"], "pair": [{"x": 1, "y": "q"}] * 5}
 )
 
 

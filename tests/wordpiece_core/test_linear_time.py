@@ -143,15 +143,9 @@ def seconds(work: Work, times: int) -> float:
 @pytest.mark.parametrize(
     "kind",
     [
-        offsets_of_ascii,
-        offsets_of_others,
-        line_ends,
-        offsets_of_line_ends,
-        offsets_of_line_ends_of_bytes,
-        unknown_characters,
-        long_token_of_ranks,
-        merges_of_long_words,
-        sizes_of_long_runs,
+        *(offsets_of_ascii, offsets_of_others, line_ends, offsets_of_line_ends),
+        *(offsets_of_line_ends_of_bytes, unknown_characters, long_token_of_ranks),
+        *(merges_of_long_words, sizes_of_long_runs),
     ],
     ids=lambda kind: kind.__name__,
 )

@@ -21,24 +21,8 @@ from wordpiece_core.reference import WHITE_SPACE, normalize, pre_tokenize
 
 VOCAB = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##a", "b", "##b", "##ab", "aab", "é"),
-    *(
-        "##é",
-        "e",
-        "##e",
-        "!",
-        "?",
-        "[",
-        "]",
-        "mask",
-        "中",
-        "##中",
-        "漢",
-        "σ",
-        "##σ",
-        "0",
-        "##0",
-        "A",
-    ),
+    *("##é", "e", "##e", "!", "?", "[", "]", "mask", "中", "##中", "漢", "σ", "##σ", "0", "##0"),
+    "A",
 ]
 OPTIONS: list[dict[str, Any]] = [
     {},

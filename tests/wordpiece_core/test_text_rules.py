@@ -30,21 +30,7 @@ ROW = 64
 PLANES = [range(plane << 16, plane + 1 << 16) for plane in range(17)]
 BYTE_LEVEL = pre_tokenizers.ByteLevel(add_prefix_space=False)
 PIECES = (
-    "'s",
-    "'re",
-    "'ll",
-    "'",
-    "  ",
-    " ",
-    "\n",
-    "\r\n",
-    "a",
-    "B",
-    "7",
-    "...",
-    "don't",
-    "é",
-    "日",
+    *("'s", "'re", "'ll", "'", "  ", " ", "\n", "\r\n", "a", "B", "7", "...", "don't", "é", "日"),
 )
 SPACED = (" ", "  ", "\u3000", "\xa0", "▁", "▁ ", "a", "b", "e\u0301", "\xa8", "\ufb01", "\x0b")
 MARKED = ("\u0344", "\u0600", "\u0d4e", "\u200c", "が", "か\u3099", "\r\n", "\x85")

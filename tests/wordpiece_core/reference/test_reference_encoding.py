@@ -16,14 +16,7 @@ import wordpiece_core as wp
 from wordpiece_core import reference
 from wordpiece_core.options import EncodingOptions
 
-from ..encoding_cases import (
-    Case,
-    Encoded,
-    by_reference,
-    by_tokenizers,
-    differences,
-    random_case,
-)
+from ..encoding_cases import Case, Encoded, by_reference, by_tokenizers, differences, random_case
 
 VOCAB = [*reference.SPECIAL_TOKENS, *"abcdefghij", "##b", "##c", ".", "'", "!", "do", "##n", "n't"]
 

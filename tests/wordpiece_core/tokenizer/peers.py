@@ -38,12 +38,8 @@ SENTENCES = [
 TEXTS = [
     *SENTENCES,
     *("", " ", "   ", "a", " a", "a ", "  the   cat  ", "\tthe\ncat\r\n sat", "the cat\u3000sat"),
-    *(
-        "[CLS] the [SEP]cat[MASK]",
-        "<s>the</s> <pad><unk> <mask> cat",
-        "  <mask> a\n <mask>",
-        "<|endoftext|> the",
-    ),
+    *("[CLS] the [SEP]cat[MASK]", "<s>the</s> <pad><unk> <mask> cat", "  <mask> a\n <mask>"),
+    "<|endoftext|> the",
     *("x\u0301y \u0416 \U0001f600\U0001f600 ok", "▁the ▁ cat▁sat", "\x00\x01the\u200bcat\ufeff"),
     *("ﬁne Ⅳ ＡＢＣ ①", "don't DON'T I'll we've", "12345 1 2  3", "…—“quoted” ‘x’", "😀👍🏽 z"),
     *(

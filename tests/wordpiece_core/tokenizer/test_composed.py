@@ -25,20 +25,7 @@ the The THE cat's we'll it's naïve café cafe\u0301 Straße İstanbul ﬁne 199
 """
 WORDS = TEXT.split()
 GAPS = [
-    " ",
-    "  ",
-    "\t",
-    "\n",
-    "\r\n",
-    "\n\n",
-    "\u00a0",
-    "\u3000",
-    "\u200b",
-    "",
-    "",
-    "▁",
-    ",",
-    "<s>",
+    *(" ", "  ", "\t", "\n", "\r\n", "\n\n", "\u00a0", "\u3000", "\u200b", "", "", "▁", ",", "<s>"),
 ]
 
 LLAMA3 = (

@@ -40,16 +40,9 @@ Json = dict[str, Any]
 
 def byte_vocabulary() -> dict[str, int]:
     tokens = [
-        "<s>",
-        "<pad>",
-        "</s>",
-        "<unk>",
-        "<mask>",
-        "<|endoftext|>",
+        *("<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>"),
         *BYTE_CHARACTERS,
-        "12",
-        "he",
-        "ll",
+        *("12", "he", "ll"),
     ]
     return {token: i for i, token in enumerate(tokens)}
 
@@ -134,13 +127,8 @@ KINDS = {
         *("PreTrainedTokenizerFast", "TokenizersBackend", "NoSuchTokenizer"),
     ],
     bpe_files: [
-        *(
-            "GPT2Tokenizer",
-            "GPT2TokenizerFast",
-            "RobertaTokenizer",
-            "BartTokenizer",
-            "LEDTokenizer",
-        ),
+        *("GPT2Tokenizer", "GPT2TokenizerFast", "RobertaTokenizer", "BartTokenizer"),
+        "LEDTokenizer",
         *("Qwen2Tokenizer", "CodeGenTokenizer", "GPTNeoXTokenizer", "WhisperTokenizer"),
         *("LlamaTokenizer", "DebertaTokenizer", "BlenderbotTokenizer", "PreTrainedTokenizerFast"),
     ],

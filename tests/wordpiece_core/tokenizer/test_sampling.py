@@ -153,16 +153,8 @@ def test_a_row_is_drawn_by_seed_and_text_alone(
 def test_sampling_that_makes_no_sense_is_refused() -> None:
     wordpiece = wp.Tokenizer(["[UNK]", "a"])
     for tokenizer, sampling, message in (
-        (
-            wordpiece,
-            {"sample_alpha": 0.1},
-            "sample_alpha: only for Unigram, but the tokenizer",
-        ),
-        (
-            wordpiece,
-            {"bpe_dropout": 0.1},
-            "bpe_dropout: only for BPE, but the tokenizer is W",
-        ),
+        (wordpiece, {"sample_alpha": 0.1}, "sample_alpha: only for Unigram, but the tokenizer"),
+        (wordpiece, {"bpe_dropout": 0.1}, "bpe_dropout: only for BPE, but the tokenizer is W"),
         (UNIGRAM, {"bpe_dropout": 0.1}, "bpe_dropout: only for BPE, but the tokenizer is Unigram"),
         (BPE, {"sample_alpha": 0.1}, "sample_alpha: only for Unigram, but the tokenizer is BPE"),
         (UNIGRAM, {"sample_alpha": -0.1}, "sample_alpha: -0.1 is not a number from 0 to 1000"),

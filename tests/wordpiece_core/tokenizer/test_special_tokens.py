@@ -55,12 +55,7 @@ def test_special_tokens_of_unigram_do_not_come_out_of_untrusted_text(tmp_path: P
 
 def test_special_tokens_that_normalization_makes_are_found(tmp_path: Path) -> None:
     texts = [
-        "a ＜/s＞",
-        "＜pad＞",
-        "‹extra_id_１>",
-        "＜extra_id_１＞",
-        "<\x01/s>",
-        "[S\x01EP] x",
+        *("a ＜/s＞", "＜pad＞", "‹extra_id_１>", "＜extra_id_１＞", "<\x01/s>", "[S\x01EP] x"),
         "▁ a ▁b",
     ]
     value = sentencepiece_like("t5")
@@ -118,9 +113,7 @@ def test_token_types_of_pairs_in_all_rows_of_a_stride(tmp_path: Path) -> None:
     assert any(1 in row for row in found)
 
 
-def test_tokens_that_are_searched_for_later_leave_white_space_to_the_others(
-    tmp_path: Path,
-) -> None:
+def test_tokens_that_are_searched_for_later_leave_white_space_to_the_others(tmp_path: Path) -> None:
     value = trained("gpt2")
     vocab = value["model"]["vocab"]
     value["added_tokens"] += [

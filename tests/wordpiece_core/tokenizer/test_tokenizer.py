@@ -13,14 +13,9 @@ from transformers import AutoTokenizer
 import wordpiece_core as wp
 
 TEXTS = [
-    "Hello, world! It's a naïve café's résumé.",
-    "unaffordable HUGGING hugs; don't stop",
-    "日本語のテキスト と 中文字符 mixed with latin",
-    "Привет мир, İstanbul ﬁne ½ x\u0301y",
-    "[MASK] inside [SEP]text[CLS] and [unk] [UNK]",
-    "a\u200bb\tc\u00a0d\ufffd e\x00f",
-    "",
-    " ",
+    *("Hello, world! It's a naïve café's résumé.", "unaffordable HUGGING hugs; don't stop"),
+    *("日本語のテキスト と 中文字符 mixed with latin", "Привет мир, İstanbul ﬁne ½ x\u0301y"),
+    *("[MASK] inside [SEP]text[CLS] and [unk] [UNK]", "a\u200bb\tc\u00a0d\ufffd e\x00f", "", " "),
     "x" * 120,
 ]
 OPTIONS = [

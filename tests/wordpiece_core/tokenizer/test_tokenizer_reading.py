@@ -96,10 +96,7 @@ def test_what_is_read_gives_the_ids_of_tokenizers(tmp_path: Path, change: Change
         (lambda j: j["added_tokens"].append("[CLS]"), "'[CLS]' is no added token"),
         (lambda j: j.update(normalizer="x"), "normalizer is 'x', not an object"),
         (lambda j: j["normalizer"].update(lowercase="no"), "lowercase: 'no' is not a bool"),
-        (
-            lambda j: j.update(pre_tokenizer={"type": "UnicodeScripts"}),
-            "unknown type `Un",
-        ),
+        (lambda j: j.update(pre_tokenizer={"type": "UnicodeScripts"}), "unknown type `Un"),
         (lambda j: j["model"].update(vocab=VOCAB), "not an object"),
         (lambda j: j["model"]["vocab"].update(a=0.5), "the ids of the vocabulary are not 0 to 14"),
         (lambda j: j["model"]["vocab"].update(a=99), "the ids of the vocabulary are not 0 to 14"),

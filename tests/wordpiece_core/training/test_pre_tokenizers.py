@@ -20,22 +20,8 @@ from wordpiece_core.text_parts import NORMALIZERS, PRE_TOKENIZERS
 PARTS = (
     *("the ", "Word", "don't", "'LL", "camelCase", "WORD", "12", "3456", "½", "é", "e\u0301", "ß"),
     *(" ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u3000", "!", "...", "/", "-", "_x", "$5", "(a)"),
-    *(
-        "你好",
-        "世",
-        "カナ",
-        "ひら",
-        "ʰ",
-        "ǅ",
-        "\u0308",
-        "👍🏽",
-        "ﬁ",
-        "Ｈ",
-        "ſ",
-        "\u2028",
-        "İ",
-        "क्ष",
-    ),
+    *("你好", "世", "カナ", "ひら", "ʰ", "ǅ", "\u0308", "👍🏽", "ﬁ", "Ｈ", "ſ", "\u2028", "İ"),
+    "क्ष",
 )
 REGEX = r"\p{L}+|\s+|[^\p{L}\s]+"
 COMBINED = ("digits,gpt2", "whitespace,digits", ("bert", r"\d{2}"), REGEX, r"[\s\S]{1,5}")
