@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,7 +40,9 @@ def load(value: Json) -> wp.Tokenizer:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tokenizer.json"
         path.write_text(json.dumps(value))
-        return wp.Tokenizer.load(path)
+        loaded = wp.Tokenizer.load(path)
+    assert loaded.spec.library is None  # which would be compared with itself
+    return loaded
 
 
 def peer(value: Json, options: EncodingOptions) -> Tokenizer:
@@ -115,18 +118,32 @@ def difference(
             raise
         raise wp.InputError("tokenizers does not encode it") from other
     wanted = [row for encoding in encodings for row in their_rows(encoding, options)]
-    found = table.table.select(COLUMNS).to_pylist()
-    for ours_row, theirs_row in zip(found, wanted, strict=False):
-        for name in COLUMNS:
-            if ours_row[name] != theirs_row[name]:
-                return f"{name}: {ours_row[name]} not {theirs_row[name]}"
-    return None if len(found) == len(wanted) else f"{len(found)} rows not {len(wanted)}"
+    again = ours.encode_batch(texts, pairs, options=options)  # words are known now
+    plain = ours.encode_batch(texts, pairs, options=replace(options, columns=()))
+    for batch in (table, again, plain):
+        found = batch.table.to_pylist()
+        for ours_row, theirs_row in zip(found, wanted, strict=False):
+            for name in ours_row:
+                if ours_row[name] != theirs_row[name]:
+                    return f"{name}: {ours_row[name]} not {theirs_row[name]}"
+        if len(found) != len(wanted):
+            return f"{len(found)} rows not {len(wanted)}"
+    return None
+
+
+def assert_same(value: Json, texts: Sequence[str], **options: Any) -> None:
+    """Texts and pairs of them are encoded as `tokenizers` does, with added tokens and without.
+    `options`: of encoding."""
+    for adds in (True, False):
+        for pairs in (None, texts[::-1]):
+            way = EncodingOptions(add_special_tokens=adds, columns=COLUMNS[1:], **options)
+            assert difference(value, texts, pairs, way) is None, (adds, pairs)
 
 
 def random_case(seed: int) -> tuple[Json, list[str], list[str] | None, EncodingOptions]:
     """The tokenizer, texts, pairs and options of a seed."""
     rng = Random(seed)
     value = random_tokenizer(rng)
-    texts = [random_text(rng, value) for _ in range(6)]
+    texts = [random_text(rng, value) for _ in range(16)]
     pairs = [random_text(rng, value) for _ in texts] if rng.random() < 0.4 else None
     return value, texts, pairs, random_options(rng, pairs is not None)

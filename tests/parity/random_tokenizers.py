@@ -23,6 +23,12 @@ ADDED = [
     *("<extra_id_1>", "<|endoftext|>", "eos", "ab", "abc", "a", "\n", "\n\n", "  ", "Ġ", "ĠĠ", "▁"),
     *("▁▁", "##a", "é", "b c", " a", "a "),
 ]
+LINE = (
+    "the The THE cat's we'll it's naïve café cafe\u0301 Straße İstanbul ﬁne 1999 ²½Ⅷ x+y=z "
+    "don't привет Мир 你好世界 日本語 カナ かな 한국어 a\u0301\u0308b e\u0301\u0323 __init__ (foo) "
+    "[bar] --- ... ſ \u212a 👨\u200d👩\u200d👧 Мир-- ab abc"
+)
+WORDS = LINE.split()
 # What the normalizers of published tokenizers turn into ASCII.
 LOOKALIKES = {
     "<": "＜‹",
@@ -34,39 +40,6 @@ LOOKALIKES = {
     "_": "＿",
     "1": "１¹",
 }
-
-
-def random_tokenizer(rng: Random) -> Json:
-    """The `tokenizer.json` of a tokenizer of a kind that is supported."""
-    kind = rng.choice(["wordpiece", "word_bpe", "byte_bpe", "bert_bytes", "unigram", "metaspace"])
-    model = {
-        "wordpiece": _wordpiece,
-        "word_bpe": _word_bpe,
-        "byte_bpe": _byte_bpe,
-        "bert_bytes": _byte_bpe,
-        "unigram": _unigram,
-        "metaspace": _unigram,
-    }[kind](rng)
-    value: Json = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [],
-        "normalizer": None,
-        "pre_tokenizer": None,
-        "post_processor": None,
-        "decoder": None,
-        "model": model,
-    }
-    if kind == "byte_bpe":
-        value["pre_tokenizer"] = _byte_level(rng, use_regex=True)
-    elif kind == "metaspace":
-        value["normalizer"], value["pre_tokenizer"] = _sentencepiece_text(rng)
-    else:
-        value["normalizer"], value["pre_tokenizer"] = _bert_text(rng, kind, model)
-    value["added_tokens"] = _added_tokens(rng, kind, value)
-    value["post_processor"] = _post_processor(rng, kind, value)
-    return value
 
 
 def _pieces(rng: Random, marks: Sequence[str]) -> list[str]:
@@ -147,20 +120,107 @@ def _word_bpe(rng: Random) -> Json:
 
 
 def _byte_bpe(rng: Random) -> Json:
-    tokens = [*BYTE_CHARACTERS]
+    share = rng.choice([1.0, 1.0, 0.8])  # some bytes may be without a token
+    tokens = [c for c in BYTE_CHARACTERS if rng.random() < share]
     common = ["Ġ", *LETTERS, "Ċ", "Ã", "©", "'", "s"]
     merges = _merged(rng, common, ())
     tokens += [token for token in common if token not in tokens]
-    return _bpe(["<s>", "</s>", *tokens], merges, ignore_merges=rng.random() < 0.2)
+    flags = {name: rng.random() < 0.3 for name in ("ignore_merges", "fuse_unk")}
+    return _bpe(["<s>", "</s>", *tokens], merges, unk_token=rng.choice([None, "<s>"]), **flags)
 
 
 def _unigram(rng: Random) -> Json:
     fallback = rng.random() < 0.3
     head = ["<pad>", "<unk>", "</s>", *([f"<0x{byte:02X}>" for byte in range(256)] * fallback)]
     pieces = _numbered([*head, "▁", *_pieces(rng, ["▁", "▁"])])
-    scores = [0.0, -0.5, -1.0, -2.5, -3.7, -8.123456789, -20.0]
+    many = [0.0, -0.5, -1.0, -2.5, -3.7, -8.123456789, -20.0]
+    scores = rng.choice([many, many, [-1.0, -2.0, -3.0], [0.0, 3.0]])
     rows = [[piece, 0.0 if piece in head else rng.choice(scores)] for piece in pieces]
     return {"type": "Unigram", "unk_id": 1, "vocab": rows, "byte_fallback": fallback}
+
+
+BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+PATTERNS = [
+    *({"Regex": pattern} for pattern in (LLAMA3, r"\p{N}{1,2}", r"\s+", r"(?=[A-Z])")),
+    *({"String": " "}, {"String": "e"}),
+]
+MODELS = {
+    **{"wordpiece": _wordpiece, "word_bpe": _word_bpe, "byte_bpe": _byte_bpe},
+    **{"bert_bytes": _byte_bpe, "unigram": _unigram, "metaspace": _unigram},
+}
+COMPOSED = ["gpt2", "mark", "word_end", "unigram"]  # models of `peers`
+
+
+def random_tokenizer(rng: Random) -> Json:
+    """The `tokenizer.json` of a tokenizer of a kind that is supported."""
+    kind = rng.choice([*MODELS, *COMPOSED])
+    model = MODELS[kind](rng) if kind in MODELS else peers.trained(kind)["model"]
+    value: Json = {
+        **{"version": "1.0", "truncation": None, "padding": None, "added_tokens": []},
+        **{"normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None},
+        "model": model,
+    }
+    if kind in COMPOSED:
+        value["normalizer"] = _any_normalizer(rng, of_bytes=kind == "gpt2")
+        value["pre_tokenizer"] = _any_pre_tokenizer(rng, of_bytes=kind == "gpt2")
+        if kind in ("mark", "word_end"):
+            model["unk_token"] = rng.choice([None, "[UNK]"])
+            model |= {name: rng.random() < 0.5 for name in ("fuse_unk", "ignore_merges")}
+    elif kind == "byte_bpe":
+        value["pre_tokenizer"] = _byte_level(rng, use_regex=True)
+    elif kind == "metaspace":
+        value["normalizer"], value["pre_tokenizer"] = _sentencepiece_text(rng)
+    else:
+        value["normalizer"], value["pre_tokenizer"] = _bert_text(rng, kind, model)
+    value["added_tokens"] = _added_tokens(rng, kind, value)
+    value["post_processor"] = _post_processor(rng, kind, value)
+    return value
+
+
+def _any_normalizer(rng: Random, of_bytes: bool) -> Json | None:
+    names = ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt")
+    known: list[Json] = [
+        *({"type": name} for name in names),
+        {"type": "Strip", "strip_left": rng.random() < 0.7, "strip_right": rng.random() < 0.7},
+        {"type": "Replace", "pattern": {"String": " "}, "content": rng.choice(["▁", "", "__"])},
+        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": rng.choice([" ", "▁▁"])},
+        {"type": "Prepend", "prepend": rng.choice(["▁", "ab"])},
+        _bert_normalizer(rng),
+        *[{"type": "ByteLevel"}] * (not of_bytes),
+    ]
+    return _sequence("normalizers", rng.sample(known, rng.choice([0, 1, 1, 2, 3])))
+
+
+def _any_pre_tokenizer(rng: Random, of_bytes: bool) -> Json | None:
+    """`of_bytes`: the last part writes bytes."""
+    split = {"pattern": rng.choice(PATTERNS), "behavior": rng.choice(BEHAVIORS)}
+    scheme = rng.choice(["always", "first", "never"])
+    known: list[Json] = [
+        *({"type": name} for name in ("Whitespace", "WhitespaceSplit", "BertPreTokenizer")),
+        {"type": "Digits", "individual_digits": rng.random() < 0.5},
+        {"type": "Punctuation", "behavior": rng.choice(BEHAVIORS)},
+        {"type": "CharDelimiterSplit", "delimiter": rng.choice(" e-")},
+        {"type": "FixedLength", "length": rng.randrange(1, 7)},
+        {"type": "Split", "invert": rng.random() < 0.3, **split},
+        {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme}
+        | {"split": rng.random() < 0.5},
+    ]
+    found = rng.sample(known, rng.choice([0, 1, 1, 2, 3]))
+    if of_bytes or rng.random() < 0.2:
+        at = len(found) if of_bytes else rng.randrange(len(found) + 1)
+        found.insert(at, _byte_level(rng, rng.random() < 0.5, rng.random() < 0.3))
+    return _sequence("pretokenizers", found)
+
+
+def _sequence(name: str, parts: list[Json]) -> Json | None:
+    """Nothing, a part, or a sequence of them."""
+    if len(parts) > 1:
+        return {"type": "Sequence", name: parts}
+    return parts[0] if parts else None
 
 
 def _byte_level(rng: Random, use_regex: bool, add_prefix_space: bool | None = None) -> Json:
@@ -173,16 +233,17 @@ def _byte_level(rng: Random, use_regex: bool, add_prefix_space: bool | None = No
     }
 
 
-def _bert_text(rng: Random, kind: str, model: Json) -> tuple[Json | None, Json]:
-    normalizer: Json | None = {
-        "type": "BertNormalizer",
-        "clean_text": rng.random() < 0.7,
-        "handle_chinese_chars": rng.random() < 0.7,
-        "strip_accents": rng.choice([None, True, False]),
+def _bert_normalizer(rng: Random) -> Json:
+    return {
+        **{"type": "BertNormalizer", "strip_accents": rng.choice([None, True, False])},
+        **{"clean_text": rng.random() < 0.7, "handle_chinese_chars": rng.random() < 0.7},
         "lowercase": rng.random() < 0.6,
     }
-    if kind != "wordpiece" and rng.random() < 0.2:
-        normalizer = None
+
+
+def _bert_text(rng: Random, kind: str, model: Json) -> tuple[Json | None, Json | None]:
+    without = kind != "wordpiece" and rng.random() < 0.2
+    normalizer = None if without else _bert_normalizer(rng)
     cutters: list[Json] = [{"type": rng.choice(["BertPreTokenizer", "WhitespaceSplit"])}]
     if kind == "bert_bytes":
         cutters.append(_byte_level(rng, use_regex=False, add_prefix_space=True))
@@ -190,9 +251,7 @@ def _bert_text(rng: Random, kind: str, model: Json) -> tuple[Json | None, Json]:
         mark = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": False}
         if kind == "unigram" or rng.random() < 0.5:
             cutters.append(mark)
-    if len(cutters) == 1:
-        return normalizer, cutters[0]
-    return normalizer, {"type": "Sequence", "pretokenizers": cutters}
+    return normalizer, _sequence("pretokenizers", cutters)
 
 
 def _sentencepiece_text(rng: Random) -> tuple[Json | None, Json]:
@@ -210,7 +269,9 @@ def _added_tokens(rng: Random, kind: str, value: Json) -> list[Json]:
     listed = model["vocab"]
     ids = dict(listed) if isinstance(listed, dict) else {row[0]: i for i, row in enumerate(listed)}
     wanted = [token for token in peers.BERT_FIVE if token in ids]
-    wanted += [token for token in ("<s>", "</s>", "<pad>", "<unk>") if token in ids]
+    wanted += [
+        token for token in ("<s>", "</s>", "<pad>", "<unk>", "<|endoftext|>") if token in ids
+    ]
     wanted += rng.sample(ADDED, rng.choice([0, 2, 5]))
     if rng.random() < 0.5:
         wanted += rng.sample(sorted(ids), 2)
@@ -230,15 +291,31 @@ def _post_processor(rng: Random, kind: str, value: Json) -> Json | None:
     ids = {token["content"]: token["id"] for token in value["added_tokens"]}
     if kind == "wordpiece":
         return peers._template("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", ids, 1)
+    if kind in COMPOSED:
+        return _any_template(rng, ids)
     parts = []
     if rng.random() < 0.5:
         parts.append(_byte_level(rng, use_regex=True))
     names = rng.sample(sorted(ids), min(2, len(ids)))
     if len(names) == 2 and rng.random() < 0.8:
         parts.append(_around(rng, names, ids))
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    return {"type": "Sequence", "processors": parts}
+    return _sequence("processors", parts)
+
+
+def _any_template(rng: Random, ids: dict[str, int]) -> Json:
+    """Tokens around texts, and their token types."""
+
+    def special() -> list[Json]:
+        tokens = rng.sample(sorted(ids), rng.randrange(min(3, len(ids))))
+        return [{"SpecialToken": {"id": t, "type_id": rng.randrange(3)}} for t in tokens]
+
+    a, b = ({"Sequence": {"id": name, "type_id": rng.randrange(2)}} for name in "AB")
+    return {
+        "type": "TemplateProcessing",
+        "single": [*special(), a, *special()],
+        "pair": [*special(), a, *special(), b, *special()],
+        "special_tokens": {t: {"id": t, "ids": [i], "tokens": [t]} for t, i in ids.items()},
+    }
 
 
 def _around(rng: Random, names: Sequence[str], ids: dict[str, int]) -> Json:
@@ -283,7 +360,7 @@ def random_text(rng: Random, value: Json) -> str:
     added = [token["content"] for token in value["added_tokens"]]
     parts = []
     for _ in range(rng.choice([0, 1, 2, 4, 8, 20])):
-        source = rng.randrange(8)
+        source = rng.randrange(9)
         if source < 3:
             token = rng.choice(vocab).removesuffix("</w>").removeprefix("##")
             part = token.replace("▁", " ").replace("Ġ", " ").replace("Ċ", "\n")
@@ -291,6 +368,8 @@ def random_text(rng: Random, value: Json) -> str:
             part = rng.choice(SPACES)
         elif source == 4:
             part = rng.choice([*OTHERS, *HIDDEN, chr(rng.randrange(0xD800))])
+        elif source == 8:
+            part = rng.choice(WORDS) * rng.choice([1, 1, 1, 1, 15])
         elif added:
             part = rng.choice(added)
             if source > 5:
