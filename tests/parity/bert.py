@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from tokenizers import BertWordPieceTokenizer
-from tokenizers.pre_tokenizers import WhitespaceSplit
 
 from wordpiece_core import Tokenizer
 from wordpiece_core.options import ENCODING_COLUMNS, EncodingOptions, TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
-from wordpiece_core.tokenizer.files import ROLES
+
+from .random_cases import peer, set_options, wordpiece
 
 EVERYTHING = EncodingOptions(columns=ENCODING_COLUMNS)
 BATCH = 1000
@@ -56,43 +55,16 @@ NEIGHBOURS = "abeé1!中각\u0301\u0323\u0344\u0345\U0001d165\u11a8[]MASKEP"
 POINTS_A_TEXT = 8
 
 
-@dataclass
 class Pair:
-    """The same tokenizer twice: of the kernel and of `tokenizers`."""
+    """The same tokenizer twice: of the kernel and of `tokenizers`. `hides`: whether special tokens
+    are to be split."""
 
-    kernel: Tokenizer
-    peer: Any
-    hides: bool
-
-    @classmethod
-    def of(cls, vocab: list[str], text: TextOptions, hides: bool = False) -> Pair:
-        """`hides`: whether special tokens are to be split. `encode_special_tokens` of `tokenizers`
-        is not enough, because its models go on to find them: here they have other names."""
-        kernel = Tokenizer(vocab, **vars(text))
-        special = kernel.special_tokens if hides else ()
-        ids = {f"{token} hidden" if token in special else token: i for i, token in enumerate(vocab)}
-        switches = {
-            name: value
-            for name, value in vars(text).items()
-            if name not in ("pre_tokenizer", "normalizer")
-        }
-        names = {name: f"{token} hidden" for name, token in ROLES.items()} if hides else {}
-        peer = BertWordPieceTokenizer(ids, **names, **switches)._tokenizer
-        if text.pre_tokenizer == "whitespace":
-            peer.pre_tokenizer = WhitespaceSplit()
-        return cls(kernel, peer, hides)
-
-    def set(self, options: EncodingOptions) -> None:
-        """Gives the peer the options of encoding."""
-        assert self.hides == options.split_special_tokens
-        self.peer.no_truncation()
-        self.peer.no_padding()
-        if options.max_length is not None:
-            self.peer.enable_truncation(
-                options.max_length, stride=options.stride or 0, strategy=options.truncation
-            )
-            if options.padding:
-                self.peer.enable_padding(length=options.max_length, pad_token="[PAD]")
+    def __init__(self, vocab: list[str], text: TextOptions, hides: bool = False) -> None:
+        self.kernel = Tokenizer(vocab, **vars(text))
+        self.peer = peer(
+            wordpiece(vocab, **vars(text)), replace(EVERYTHING, split_special_tokens=hides)
+        )
+        self.hides = hides
 
     def differing(
         self,
@@ -101,7 +73,8 @@ class Pair:
         options: EncodingOptions = EVERYTHING,
     ) -> list[int]:
         """The numbers of the texts that any column of their rows differs for."""
-        self.set(options)
+        assert self.hides == options.split_special_tokens
+        set_options(self.peer, options)
         inputs = texts if pairs is None else list(zip(texts, pairs, strict=True))
         found = self.peer.encode_batch(inputs, add_special_tokens=options.add_special_tokens)
         rows = [(i, row) for i, first in enumerate(found) for row in each_row(first, options)]
@@ -250,7 +223,7 @@ def corpus_parity(
     options = replace(EVERYTHING, max_length=128, stride=16, padding=True)
     for path in vocabularies:
         vocab = path.read_text(encoding="utf-8").split("\n")[:-1]
-        pair = Pair.of(vocab, TextOptions(lowercase="-cased" not in path.parent.name))
+        pair = Pair(vocab, TextOptions(lowercase="-cased" not in path.parent.name))
         for name, of_language in texts.items():
             for how, chosen in {"": EVERYTHING, ", max_length 128, stride 16": options}.items():
                 wrong = sum(len(pair.differing(b, None, chosen)) for b in batches(of_language))
@@ -263,7 +236,7 @@ def point_parity() -> Iterator[tuple[str, int, int]]:
         count = 0
         wrong: list[str] = []
         for points in all_points():
-            pair = Pair.of(point_vocabulary(points), options)
+            pair = Pair(point_vocabulary(points), options)
             wrong += differing_points(pair, points, tuple(CONTEXTS))
             count += len(points) * len(CONTEXTS)
         where = f" ({', '.join(wrong[:20])})" if wrong else ""

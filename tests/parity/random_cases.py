@@ -14,11 +14,13 @@ from typing import Any
 from tokenizers import Encoding, Tokenizer
 
 import wordpiece_core as wp
-from wordpiece_core.options import ENCODING_COLUMNS, TRUNCATIONS, EncodingOptions
+from wordpiece_core.options import ENCODING_COLUMNS, TRUNCATIONS, EncodingOptions, TextOptions
+from wordpiece_core.reference import SPECIAL_TOKENS
 
+from ..wordpiece_core.tokenizer import peers
 from .random_tokenizers import Json, random_text, random_tokenizer
 
-COLUMNS = ("input_ids", *(name for name in ENCODING_COLUMNS if name != "num_tokens"))
+COLUMNS = ("input_ids", *ENCODING_COLUMNS)
 
 
 def random_options(rng: Random, pairs: bool) -> EncodingOptions:
@@ -45,18 +47,58 @@ def load(value: Json) -> wp.Tokenizer:
     return loaded
 
 
+def wordpiece(
+    vocab: Sequence[str], special: Sequence[str] = SPECIAL_TOKENS, **options: Any
+) -> Json:
+    """BERT's tokenizer, with options as `wp.Tokenizer` has them."""
+    chosen = {"max_word_length": 100, "continuing_prefix": "##", **vars(TextOptions()), **options}
+    ids = {token: i for i, token in enumerate(vocab)}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    switches = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
+    bert = chosen["pre_tokenizer"] == "bert"
+    template = peers._template("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", ids, 1)
+    return {
+        "version": "1.0",
+        "added_tokens": [
+            {"id": ids[token], "content": token, "special": True, **flags}
+            for token in sorted({*special} & {*ids}, key=lambda token: ids[token])
+        ],
+        "normalizer": {"type": "BertNormalizer", **{name: chosen[name] for name in switches}},
+        "pre_tokenizer": {"type": "BertPreTokenizer" if bert else "WhitespaceSplit"},
+        "post_processor": template if {"[CLS]", "[SEP]"} <= {*ids} else None,
+        "model": {
+            **{"type": "WordPiece", "unk_token": "[UNK]", "vocab": ids},
+            "continuing_subword_prefix": chosen["continuing_prefix"],
+            "max_input_chars_per_word": chosen["max_word_length"],
+        },
+    }
+
+
 def peer(value: Json, options: EncodingOptions) -> Tokenizer:
     """The tokenizer as `tokenizers` reads it, with the options of encoding."""
     if options.split_special_tokens:
         value = without_special_tokens(value)
     made = Tokenizer.from_str(json.dumps(value))
+    set_options(made, options)
+    return made
+
+
+def set_options(made: Tokenizer, options: EncodingOptions) -> None:
     made.no_truncation()
     made.no_padding()
     if options.max_length is not None:
         made.enable_truncation(
             options.max_length, stride=options.stride or 0, strategy=options.truncation
         )
-    return made
+        if options.padding:
+            ids = [made.token_to_id(token) for token in ("[PAD]", out_of_reach("[PAD]"))]
+            pad_id = max((i for i in ids if i is not None), default=0)
+            made.enable_padding(length=options.max_length, pad_id=pad_id, pad_token="[PAD]")
+
+
+def out_of_reach(token: str) -> str:
+    """The name of a token that no word has."""
+    return f"{token} out \x00 of reach"
 
 
 def without_special_tokens(value: Json) -> Json:
@@ -64,7 +106,7 @@ def without_special_tokens(value: Json) -> Json:
     model (which `encode_special_tokens` of `tokenizers` does not prevent)."""
     value = deepcopy(value)
     special = [token["content"] for token in value["added_tokens"] if token["special"]]
-    names = {token: f"{token} out \x00 of reach" for token in special}
+    names = {token: out_of_reach(token) for token in special}
     for token in value["added_tokens"]:
         token["content"] = names.get(token["content"], token["content"])
     model = value["model"]
@@ -90,6 +132,7 @@ def their_rows(encoding: Encoding, options: EncodingOptions) -> list[dict[str, A
             "special_tokens_mask": row.special_tokens_mask,
             "offset_mapping": [list(offsets) for offsets in row.offsets],
             "word_ids": row.word_ids,
+            "num_tokens": sum(row.attention_mask),
         }
         for row in rows
     ]

@@ -11,9 +11,6 @@ from random import Random
 from typing import Any
 
 import tokenizers
-from tokenizers.models import WordPiece
-from tokenizers.normalizers import BertNormalizer
-from tokenizers.pre_tokenizers import BertPreTokenizer, WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 
 import wordpiece_core as wp
@@ -26,6 +23,7 @@ from wordpiece_core.options import (
     TextOptions,
 )
 
+from ..parity import random_cases
 from .strategies import ODD
 
 COLUMNS = ("input_ids", *ENCODING_COLUMNS)
@@ -206,60 +204,29 @@ def by_reference(case: Case) -> Encoded:
     for source, (text, pair) in enumerate(case.rows()):
         rows: Rows = [None]
         if text is not None:
-            rows = [*reference.encode_rows(text, pair, vocab=case.vocab, **options)]
+            found = reference.encode_rows(text, pair, vocab=case.vocab, **options)
+            rows = [row | {"offset_mapping": [*map(list, row["offset_mapping"])]} for row in found]
         encoded.rows.extend(rows)
         encoded.sources.extend([source] * len(rows))
     return encoded
 
 
-def out_of_reach(token: str) -> str:
-    """The name of a token that no word has. `encode_special_tokens` of `tokenizers` is not enough:
-    its models go on to find special tokens."""
-    return f"{token} out of reach"
-
-
 def peer(case: Case) -> tokenizers.Tokenizer:
     """The same tokenizer of `tokenizers`, with truncation and padding as the case has them."""
-    options = {"max_word_length": 100, "continuing_prefix": "##", "more_special_tokens": ()}
-    options |= asdict(TextOptions()) | case.options
-    ids = {token: i for i, token in enumerate(case.vocab)}
-    special = [*reference.SPECIAL_TOKENS, *options["more_special_tokens"]]
-    hidden = special if case.encoding.split_special_tokens else []
-    model = WordPiece(
-        {out_of_reach(token) if token in hidden else token: i for token, i in ids.items()},
-        unk_token=out_of_reach("[UNK]") if hidden else "[UNK]",
-        max_input_chars_per_word=options["max_word_length"],
-        continuing_subword_prefix=options["continuing_prefix"],
-    )
-    tok = tokenizers.Tokenizer(model)
-    names = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
-    tok.normalizer = BertNormalizer(**{name: options[name] for name in names})
-    bert = options["pre_tokenizer"] == "bert"
-    tok.pre_tokenizer = BertPreTokenizer() if bert else WhitespaceSplit()
+    special = [*reference.SPECIAL_TOKENS, *case.options.get("more_special_tokens", ())]
+    options = {k: v for k, v in case.options.items() if k != "more_special_tokens"}
+    value = random_cases.wordpiece(case.vocab, special, **options)
     # `tokenizers` checks a stride for rows with added tokens, though they be left out.
-    unchecked = case.encoding.stride is not None and not case.encoding.add_special_tokens
+    if case.encoding.stride is not None and not case.encoding.add_special_tokens:
+        value["post_processor"] = None
+    made = random_cases.peer(value, case.encoding)
     if case.encoding.marks_boundaries:
         before, after = ends(case.encoding)
-        tok.post_processor = TemplateProcessing(
-            single=[*before, "$A", *after],
-            special_tokens=[(token, ids[token]) for token in {*before, *after}],
+        ids = {token: case.vocab.index(token) for token in {*before, *after}}
+        made.post_processor = TemplateProcessing(
+            single=[*before, "$A", *after], special_tokens=[*ids.items()]
         )
-    elif "[CLS]" in ids and "[SEP]" in ids and not unchecked:
-        tok.post_processor = TemplateProcessing(
-            single="[CLS] $A [SEP]",
-            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-            special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
-        )
-    found = [token for token in special if token in ids and token not in hidden]
-    tok.add_special_tokens([tokenizers.AddedToken(token, normalized=False) for token in found])
-    encoding = case.encoding
-    if encoding.max_length is not None:
-        stride = encoding.stride or 0
-        tok.enable_truncation(encoding.max_length, stride=stride, strategy=encoding.truncation)
-        if encoding.padding:
-            pad_id = ids["[PAD]"]
-            tok.enable_padding(length=encoding.max_length, pad_id=pad_id, pad_token="[PAD]")
-    return tok
+    return made
 
 
 def ends(encoding: EncodingOptions) -> tuple[list[str], list[str]]:
@@ -282,24 +249,10 @@ def by_tokenizers(case: Case) -> Encoded:
     for source, (text, _) in enumerate(case.rows()):
         rows: Rows = [None]
         if text is not None:
-            row = next(found)
-            overflowing = row.overflowing if case.encoding.stride is not None else []
-            rows = [columns_of(row), *map(columns_of, overflowing)]
+            rows = [*random_cases.their_rows(next(found), case.encoding)]
         encoded.rows.extend(rows)
         encoded.sources.extend([source] * len(rows))
     return encoded
-
-
-def columns_of(row: tokenizers.Encoding) -> dict[str, Any]:
-    return {
-        "input_ids": row.ids,
-        "attention_mask": row.attention_mask,
-        "token_type_ids": row.type_ids,
-        "special_tokens_mask": row.special_tokens_mask,
-        "offset_mapping": row.offsets,
-        "word_ids": row.word_ids,
-        "num_tokens": sum(row.attention_mask),
-    }
 
 
 def by_kernel(case: Case, threads: int = 1) -> Encoded:
@@ -309,8 +262,6 @@ def by_kernel(case: Case, threads: int = 1) -> Encoded:
     rows: Rows = []
     for i, ids in enumerate(columns["input_ids"]):
         row = {name: values[i] for name, values in columns.items()}
-        if row.get("offset_mapping"):
-            row["offset_mapping"] = [tuple(place) for place in row["offset_mapping"]]
         null = all(value is None for value in row.values())
         assert null or ids is not None
         rows.append(None if null else row)

@@ -1,10 +1,8 @@
-"""The specification of encoding: examples, and `tokenizers` and `transformers` for everything."""
+"""The specification of encoding by examples, and decoding beside `transformers`."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ import wordpiece_core as wp
 from wordpiece_core import reference
 from wordpiece_core.options import EncodingOptions
 
-from ..encoding_cases import Case, Encoded, by_reference, by_tokenizers, differences, random_case
+from ..encoding_cases import Case, Encoded, by_reference
 
 VOCAB = [*reference.SPECIAL_TOKENS, *"abcdefghij", "##b", "##c", ".", "'", "!", "do", "##n", "n't"]
 
@@ -109,29 +107,6 @@ def test_what_cannot_be_cut_is_refused(
 def test_special_tokens_may_be_plain_text() -> None:
     assert rows("a[MASK]") == ["[CLS] a [MASK] [SEP]"]
     assert rows("a[MASK]", split_special_tokens=True) == ["[CLS] a [UNK] [UNK] [UNK] [SEP]"]
-
-
-# --- Against tokenizers ---------------------------------------------------------------------------
-
-
-def compare(case: Case) -> None:
-    """An error of the reference must be one there too; but what `OptionError` refuses,
-    `tokenizers` cuts to nonsense."""
-    case = replace(case, unk_scope="word")  # `tokenizers` has no other
-    try:
-        mine = by_reference(case)
-    except wp.OptionError:
-        return
-    except wp.InputError:
-        with pytest.raises(BaseException, match=r"Truncation error|`stride` must be"):
-            by_tokenizers(case)
-        return
-    assert differences(mine, by_tokenizers(case)) == []
-
-
-def test_random_cases_are_those_of_tokenizers() -> None:
-    for seed in range(150):
-        compare(random_case(Random(seed)))
 
 
 # --- Decoding -------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ FEW_OPTIONS = [
 @pytest.mark.parametrize("options", FEW_OPTIONS, ids=str)
 def test_code_points_of_all_kinds_are_encoded_among_all_neighbours(options: TextOptions) -> None:
     points = [c for plane in all_points() for c in plane if not is_plain(c)]
-    pair = Pair.of(point_vocabulary(points), options)
+    pair = Pair(point_vocabulary(points), options)
     contexts = tuple(CONTEXTS) if options in (UNCASED, CASED) else FEW
     assert differing_points(pair, points, contexts) == []
 
@@ -70,7 +70,7 @@ def test_combining_sequences_are_encoded(options: TextOptions) -> None:
             run = (rng.choice(rng.choice((marks, marks, kept, long))) for _ in range(6))
             text += rng.choice(bases) + "".join(islice(run, rng.randint(0, 6)))
         texts += [text, text[::-1]]
-    pair = Pair.of(point_vocabulary(sorted(set("".join(texts)))), options)
+    pair = Pair(point_vocabulary(sorted(set("".join(texts)))), options)
     assert [ascii(texts[i]) for i in pair.differing(texts)] == []
 
 
@@ -122,7 +122,7 @@ def test_sequences_are_encoded_whole_and_in_part(options: TextOptions, text: str
     vocab = point_vocabulary(sorted(set(text)))
     vocab += [t for t in ("##mask", "mask", "##ask", "한국", "##글") if t not in vocab]
     for split in (False, True):
-        pair = Pair.of(vocab, options, hides=split)
+        pair = Pair(vocab, options, hides=split)
         way = replace(EVERYTHING, split_special_tokens=split)
         assert [texts[i] for i in pair.differing(texts, None, way)] == []
         added = replace(way, add_special_tokens=False)
@@ -138,7 +138,7 @@ def test_words_around_the_limit_are_unknown_where_tokenizers_has_them_so(
     for unit in ("a", "A", "é", "ǖ", "İ", "ŉ", "각", "😀", "x\u0301", "x\u200d", "\U0001d15e"):
         for length in (*range(31, 36), *range(48, 53), *range(97, 104), 200, 1030, 1100):
             texts += [unit * length, f"b {unit * length}. b", "a" * (length - 1) + unit]
-    pair = Pair.of(point_vocabulary(sorted(set("".join(texts)))), options)
+    pair = Pair(point_vocabulary(sorted(set("".join(texts)))), options)
     assert [texts[i] for i in pair.differing(texts)] == []
 
 
@@ -148,7 +148,7 @@ def test_words_around_the_limit_are_unknown_where_tokenizers_has_them_so(
 @pytest.mark.parametrize("truncation", TRUNCATIONS)
 def test_rows_are_cut_and_padded_as_tokenizers_does(truncation: str) -> None:
     rng = random.Random(6)
-    pair = Pair.of([*point_vocabulary("abcdé."), "ab", "##cd"], UNCASED)
+    pair = Pair([*point_vocabulary("abcdé."), "ab", "##cd"], UNCASED)
     texts, seconds = (
         ["".join(rng.choices("abcdÉ. .", k=rng.randint(0, 30))) for _ in range(120)] for _ in "ab"
     )
@@ -183,7 +183,7 @@ def test_rows_are_cut_and_padded_as_tokenizers_does(truncation: str) -> None:
 
 def test_a_stride_needs_room_only_in_the_text_that_is_cut() -> None:
     rng = random.Random(7)
-    pair = Pair.of([*point_vocabulary("abcd."), "ab", "##cd"], UNCASED)
+    pair = Pair([*point_vocabulary("abcd."), "ab", "##cd"], UNCASED)
     questions, contexts = (
         ["".join(rng.choices("abcd .", k=length)) for _ in range(50)] for length in (3, 90)
     )
@@ -214,7 +214,7 @@ def test_random_cases_are_those_of_the_reference_and_of_tokenizers() -> None:
 
 @given(st.lists(odd_text(), min_size=1, max_size=4), st.sampled_from(TEXT_OPTIONS))
 def test_odd_text_is_encoded_as_tokenizers_does(texts: list[str], options: TextOptions) -> None:
-    pair = Pair.of(point_vocabulary(sorted(set("".join(texts)))), options)
+    pair = Pair(point_vocabulary(sorted(set("".join(texts)))), options)
     assert pair.differing(texts) == []
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordpiece_core import Tokenizer, reference
+from wordpiece_core import EncodingOptions, Tokenizer, reference
 from wordpiece_core.tokenizer.inspection import Inspection, Inspector
 
+from ...parity.random_cases import peer, wordpiece
 from ..strategies import odd_text
 
 VOCAB = (
@@ -45,11 +45,7 @@ def test_tokens_are_those_of_encoding_and_words_those_of_tokenizers(
     reasons = [w.number for w in found.words for _ in range(len(w.misfits) or w.too_long)]
     assert unknown == reasons
     if scope == "word":
-        peer = tokenizers.BertWordPieceTokenizer(
-            {token: i for i, token in enumerate(VOCAB)}, lowercase=lowercase
-        )
-        peer._tokenizer.model.max_input_chars_per_word = most
-        encoding = peer.encode(text)
+        encoding = peer(wordpiece(VOCAB, **options), EncodingOptions()).encode(text)
         inside = slice(1, -1)
         assert [t.word for t in found.tokens][inside] == encoding.word_ids[inside]
         assert [(t.start, t.end) for t in found.tokens] == encoding.offsets

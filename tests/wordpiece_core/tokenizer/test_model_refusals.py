@@ -12,11 +12,11 @@ import pytest
 
 import wordpiece_core as wp
 from tests.wordpiece_core.tokenizer.peers import (
-    check_refused_or_of_library,
     sentencepiece_like,
     sentencepiece_model,
     trained,
 )
+from tests.wordpiece_core.tokenizer.test_tokenizer_reading import check_refused_or_of_library
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
 
 Change = Callable[[dict[str, Any]], Any]
