@@ -145,8 +145,9 @@ def test_a_vocabulary_too_small_for_its_alphabet_is_refused_with_the_size_it_nee
 
 
 def test_counts_that_pass_63_bits_are_an_error_and_large_ones_are_exact() -> None:
-    with pytest.raises(wp.InputError, match="2\\^63"):
-        wp.train({"ab": 2**62, "ac": 2**62}, vocab_size=20)
+    for budget in (0.1, 1.0):
+        with pytest.raises(wp.InputError, match="2\\^63"):
+            wp.train({"ab": 2**62, "ac": 2**62}, vocab_size=20, round_budget=budget)
     with pytest.raises(wp.InputError):
         wp.train({"ab": 2**63}, vocab_size=20)
     merges = wp.train({"ab": 2**61, "ac": 2**61 - 1}, vocab_size=9, min_pair_count=1).merges

@@ -127,7 +127,10 @@ def test_null_rows_stay_null() -> None:
 
 
 # Assigned before Unicode 9, and of one category since.
-OLD_TEXT = "aZé Å\u0323\u0301 İß ΣΑΣ й ё 한글 漢字 が\u3099 नमस्ते ก «a» ¿b? ٣ ½ € … — \u200d\xad"
+OLD_TEXT = (
+    "aZé Å\u0323\u0301 İß ΣΑΣ й ё 한글 漢字 が\u3099 नमस्ते ก «a» ¿b? ٣ ½ € … — \u200d\xad"
+    "\t\0\ufffd\x7f\u3000\xa0ﬁ²\n-+=$×\u2028\x1c\x85"
+)
 
 
 @given(st.text(OLD_TEXT), any_switches, any_pre_tokenizer)

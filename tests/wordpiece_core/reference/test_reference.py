@@ -16,7 +16,7 @@ from wordpiece_core import reference
 from wordpiece_core.errors import OptionError
 from wordpiece_core.reference import Merge, Split
 
-from ..strategies import odd_text, rooms, training_options, word_tables
+from ..strategies import rooms, training_options, word_tables
 
 SPECIAL = list(reference.SPECIAL_TOKENS)
 
@@ -28,56 +28,10 @@ def learned(result: reference.Training) -> list[tuple[str, str]]:
 # --- Text -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "normal"),
-    [
-        ("Héllo\tWörld", {}, "hello world"),
-        ("Héllo\tWörld", {"strip_accents": False}, "héllo wörld"),
-        ("Héllo\tWörld", {"lowercase": False}, "Héllo Wörld"),
-        ("Héllo\tWörld", {"lowercase": False, "strip_accents": True}, "Hello World"),
-        ("a\x00b\ufffdc\u200dd\x7f", {}, "abcd"),
-        ("a\x00b\x7f", {"clean_text": False}, "a\x00b\x7f"),
-        ("a\u3000b\u00a0c", {}, "a b c"),
-        ("ab漢字", {}, "ab 漢  字 "),
-        ("ab漢字", {"handle_chinese_chars": False}, "ab漢字"),
-        ("ΣΑΣ İ", {}, "σασ i"),
-        ("한", {}, "\u1112\u1161\u11ab"),
-        ("ﬁ²", {}, "ﬁ²"),
-    ],
-)
-def test_normalize(text: str, options: dict[str, Any], normal: str) -> None:
-    assert reference.normalize(text, **options) == normal
-
-
-@pytest.mark.parametrize(
-    ("text", "bert", "whitespace"),
-    [
-        ("", [], []),
-        (" \n", [], []),
-        ("don't  stop…", ["don", "'", "t", "stop", "…"], ["don't", "stop…"]),
-        ("--a", ["-", "-", "a"], ["--a"]),
-        ("1+1=2 $3", ["1", "+", "1", "=", "2", "$", "3"], ["1+1=2", "$3"]),
-        ("a\u2028b\x1cc", ["a", "b\x1cc"], ["a", "b\x1cc"]),
-        ("€5 ×2", ["€5", "×2"], ["€5", "×2"]),
-    ],
-)
-def test_pre_tokenize(text: str, bert: list[str], whitespace: list[str]) -> None:
-    assert reference.pre_tokenize(text) == bert
-    assert reference.pre_tokenize(text, "whitespace") == whitespace
-
-
 def test_the_word_table_is_ordered_by_count_and_then_by_code_point() -> None:
     table = reference.count_words(["b a, a", None, "B c é", ""])
     assert list(table.items()) == [("a", 2), ("b", 2), (",", 1), ("c", 1), ("e", 1)]
     assert list(reference.count_words(["B b"], lowercase=False)) == ["B", "b"]
-
-
-@given(odd_text())
-def test_no_word_is_empty_or_holds_white_space(text: str) -> None:
-    for word in reference.words(text, clean_text=False, pre_tokenizer="whitespace"):
-        assert word
-        assert not reference.WHITE_SPACE.intersection(word)
-    assert "".join(reference.words(text)) == "".join(reference.normalize(text).split(" "))
 
 
 def test_word_and_character_tokens() -> None:
@@ -87,16 +41,6 @@ def test_word_and_character_tokens() -> None:
 
 
 # --- Counts and scores ----------------------------------------------------------------------------
-
-
-def test_neighbours_all_count_though_they_overlap() -> None:
-    splits: list[Split] = [["a", "##a", "##a", "##a"], ["b", "##a"], ["b", None, "##a"]]
-    counts = [2, 3, 5]
-    assert reference.unigram_counts(splits, counts) == {"a": 2, "##a": 14, "b": 8}
-    pairs = reference.pair_counts(splits, counts)
-    assert list(pairs.items()) == [(("a", "##a"), 2), (("##a", "##a"), 4), (("b", "##a"), 3)]
-    assert reference.merges_made(splits, counts, ("##a", "##a")) == 2
-    assert reference.pair_counts(splits, counts, max_token_length=1) == {}
 
 
 def test_merging_goes_from_left_to_right_without_overlap() -> None:
@@ -245,17 +189,6 @@ def test_nothing_merges_across_a_character_outside_the_alphabet() -> None:
     assert result.merges == [Merge(1, "a", "##b", "ab", 1 / 36, 1, 6, 6)]
 
 
-def test_a_string_built_again_is_the_same_token() -> None:
-    # "###" is the symbol "#" inside a word, and then what "#" and "####" make.
-    result = reference.train({"####": 4}, 9, criterion="frequency")
-    assert result.vocab == [*SPECIAL, "#", "###", "####"]
-    assert [(m.left, m.right, m.token, m.pair_count, m.left_count) for m in result.merges] == [
-        ("###", "###", "####", 8, 12),
-        ("#", "####", "###", 4, 4),
-        ("###", "###", "####", 4, 8),
-    ]
-
-
 @given(word_tables("bc"), training_options())
 def test_without_the_prefix_in_words_no_string_is_built_again(
     table: dict[str, int], options: dict[str, Any]
@@ -269,12 +202,6 @@ def test_too_small_a_vocabulary_is_refused() -> None:
     with pytest.raises(OptionError, match="vocab_size 6"):
         reference.train({"ab": 1}, 6)
     assert reference.train({"ab": 1}, 7).merges == []
-
-
-def test_special_tokens_that_are_also_symbols_stand_once() -> None:
-    result = reference.train({"ab": 1}, 5, special_tokens=["[UNK]", "a", "ab"], min_pair_count=1)
-    assert result.vocab == ["[UNK]", "a", "ab", "##b"]
-    assert len(result.merges) == 1
 
 
 @given(word_tables(), training_options(), rooms)
@@ -360,27 +287,12 @@ def test_tokenize(text: str, by_word: str, by_character: str) -> None:
     assert reference.tokenize(text, VOCAB, unk_scope="character") == by_character.split()
 
 
-def test_the_longest_special_token_wins() -> None:
-    special = ["[MASK]", "[MASK]x"]
-    assert reference.tokenize("a[MASK]xa", VOCAB, special_tokens=special) == ["a", "[MASK]x", "a"]
-
-
 @pytest.mark.parametrize("unk_scope", ["word", "character"])
 def test_a_word_beyond_max_word_length_is_unknown(unk_scope: str) -> None:
     text = "a" + "b" * 99 + " a" + "b" * 100
     tokens = reference.tokenize(text, VOCAB, unk_scope=unk_scope)
     assert tokens == ["a", *["##b"] * 99, "[UNK]"]
     assert reference.tokenize("ab abc", VOCAB, max_word_length=2) == ["a", "##b", "[UNK]"]
-
-
-def test_encode_and_decode() -> None:
-    ids = reference.encode("Unaffordable, ab!", VOCAB)
-    assert ids == [2, 5, 6, 7, 1, 8, 9, 11, 3]
-    assert reference.encode("ab", VOCAB, add_special_tokens=False) == [8, 9]
-    assert reference.decode(ids, VOCAB) == "unaffordable ab!"
-    assert reference.decode(ids, VOCAB, skip_special_tokens=False) == (
-        "[CLS] unaffordable [UNK] ab! [SEP]"
-    )
 
 
 @given(word_tables(), training_options())

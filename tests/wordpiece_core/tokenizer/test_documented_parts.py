@@ -188,14 +188,16 @@ def natively(name: str) -> list[str]:
     return re.findall(r"`(\w+)`", rows[name])
 
 
-@pytest.mark.parametrize("kind", natively("normalizers"))
-def test_the_kernel_encodes_normalizers(kind: str, tmp_path: Path) -> None:
-    assert library_part(with_part("normalizer", kind), tmp_path / "tokenizer.json") is None
+PARTS = [
+    (place, kind)
+    for place in ("normalizer", "pre_tokenizer")
+    for kind in natively(place.replace("_", "-") + "s")
+]
 
 
-@pytest.mark.parametrize("kind", natively("pre-tokenizers"))
-def test_the_kernel_encodes_pre_tokenizers(kind: str, tmp_path: Path) -> None:
-    assert library_part(with_part("pre_tokenizer", kind), tmp_path / "tokenizer.json") is None
+@pytest.mark.parametrize(("place", "kind"), PARTS)
+def test_the_kernel_encodes_parts(place: str, kind: str, tmp_path: Path) -> None:
+    assert library_part(with_part(place, kind), tmp_path / "tokenizer.json") is None
 
 
 def test_the_page_lists_all_parts_of_the_kernel() -> None:

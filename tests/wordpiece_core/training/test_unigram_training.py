@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections import Counter
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -22,7 +21,6 @@ from wordpiece_core.reference import (
     SPECIAL_TOKENS,
     count_words,
     unigram,
-    unigram_runs,
     unigram_seeds,
     unigram_training,
 )
@@ -72,12 +70,6 @@ def sums_of(table: dict[str, int], scores: dict[str, float], what: str) -> tuple
     return training.numbers_of(pa.record_batch(batch)), log
 
 
-def pieces_of(model: _kernel.UnigramModel) -> dict[str, float]:
-    """The pieces of a model and their scores."""
-    rows = pa.record_batch(model.pieces()).to_pylist()
-    return {row["piece"]: row["score"] for row in rows}
-
-
 def batch_of(sums: list[int]) -> pa.RecordBatch:
     """Numbers of 128 bits, as the kernel takes them."""
     high, low = [n >> 64 for n in sums], [n & (1 << 64) - 1 for n in sums]
@@ -86,55 +78,30 @@ def batch_of(sums: list[int]) -> pa.RecordBatch:
     return pa.record_batch(columns, names=["high", "low"])
 
 
-@st.composite
-def models(draw: st.DrawFn, table: dict[str, int]) -> dict[str, float]:
-    """Scores of all characters, and of some other substrings of the runs."""
-    generator = random.Random(draw(st.integers(0, 1 << 30)))
-    pieces = {c for run in runs_of(table) for c in run}
-    for run in runs_of(table):
-        for _ in range(4):
-            start = generator.randrange(len(run))
-            pieces.add(run[start : start + generator.randint(1, 6)])
-    return {piece: -generator.expovariate(0.2) for piece in pieces}
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "byte_fallback": st.booleans(),
+        "limit_alphabet": st.sampled_from([1, 2, 5]),
+        "initial_alphabet": st.sampled_from(["", "zé", "a"]),
+        "seed_size": st.integers(1, 60),
+        "max_token_length": st.integers(2, 5),
+        "min_word_count": st.integers(1, 3),
+        "max_word_length": st.integers(2, 9),
+    },
+)
 
 
-@given(TABLES)
-def test_runs_are_those_of_the_reference(table: dict[str, int]) -> None:
-    expected = unigram_runs.run_counts(table.items(), {c for w in table for c in w} | {"▁"}, 100)
-    assert runs_of({w: n for w, n in table.items() if w}) == expected
-    half = {c for w in table for c in w if ord(c) % 2} | {"▁"}
-    known = unigram_runs.run_counts(((w, n) for w, n in table.items() if w), half, 100)
-    assert runs_of(table, "".join(half)) == known
-
-
-@st.composite
-def tables_with_scores(draw: st.DrawFn) -> tuple[dict[str, int], dict[str, float]]:
-    """A word table with at least one run, and scores for it."""
-    table = draw(TABLES.filter(runs_of))
-    return table, draw(models(table))
-
-
-@given(tables_with_scores())
-def test_expected_counts_and_likelihood_are_those_of_the_reference(
-    case: tuple[dict[str, int], dict[str, float]],
+@given(TABLES, st.integers(0, 40), OPTIONS)
+def test_pieces_and_scores_are_those_of_the_reference(
+    table: dict[str, int], room: int, options: dict[str, Any]
 ) -> None:
-    table, scores = case
-    runs = runs_of(table)
-    expected, likelihood = unigram.expected_counts(runs, scores)
-    sums, log = sums_of(table, scores, "expected")
-    found = dict(zip(sorted(scores), (value / 2**52 for value in sums), strict=True))
-    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9 * max(runs.values()))
-    assert log / 2**40 == pytest.approx(likelihood, rel=1e-9)
-
-
-@given(tables_with_scores())
-def test_counts_in_the_best_cuts_are_those_of_the_reference(
-    case: tuple[dict[str, int], dict[str, float]],
-) -> None:
-    table, scores = case
-    used = unigram_training.best_counts(runs_of(table), scores)
-    found = sums_of(table, scores, "best")[0]
-    assert found == [used[piece] for piece in sorted(scores)]
+    alphabet = {c for word in table for c in word}
+    size = 10 + len(alphabet) + room + 256 * options.get("byte_fallback", False)
+    expected = unigram_training.train(table, size, **options)
+    mine = quiet_train(table, vocab_size=size, **options)
+    assert mine.vocab == list(expected)
+    assert mine.spec(wp.TextOptions()).model.scores == list(expected.values())
 
 
 @given(TABLES, st.integers(2, 8), st.integers(1, 30), st.sampled_from([1, 2, 50]))
@@ -152,40 +119,6 @@ def test_seeds_are_those_of_a_count_of_all_substrings(
     counter.add(word_batch(table))
     parts = [_kernel.find_seeds([batch], most) for _, batch in counter.take()]
     assert pa.record_batch(_kernel.best_seeds(parts, most)) == in_memory
-
-
-@given(TABLES, st.integers(2, 5))
-def test_the_first_scores_are_those_of_the_reference(table: dict[str, int], length: int) -> None:
-    runs = unigram_runs.run_counts(((w, n) for w, n in table.items() if w), None, 100)
-    characters = unigram_runs.character_counts(runs) | {"▁": 0, "z": 0}
-    seeds = unigram_seeds.seeds(runs, length, 100)
-    model = _kernel.UnigramModel.first(word_batch(characters), word_batch(seeds))
-    assert pieces_of(model) == pytest.approx(
-        unigram_seeds.first_scores(characters, seeds), rel=1e-9, abs=1e-9
-    )
-
-
-@given(tables_with_scores(), st.integers(0, 1 << 30))
-def test_the_m_step_is_that_of_the_reference(
-    case: tuple[dict[str, int], dict[str, float]], seed: int
-) -> None:
-    scores, generator = case[1], random.Random(seed)
-    units = [generator.choice([0, 1, 2**10 - 1, 2**10, 3**40]) << 41 for _ in scores]
-    found = pieces_of(model_of(scores).maximized(batch_of(units)))
-    counts = {p: n / 2**52 for p, n in zip(sorted(scores), units, strict=True)}
-    expected = unigram.maximized(scores, counts)
-    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-@given(tables_with_scores(), st.integers(0, 1 << 30), st.integers(0, 20))
-def test_the_pieces_that_are_dropped_are_those_of_the_reference(
-    case: tuple[dict[str, int], dict[str, float]], seed: int, size: int
-) -> None:
-    scores, generator = case[1], random.Random(seed)
-    uses = Counter({p: generator.choice([0, 1]) * generator.randrange(10**9) for p in scores})
-    expected = unigram_training.pruned(scores, uses, size)
-    batch = batch_of([uses[piece] for piece in sorted(scores)])
-    assert pieces_of(model_of(scores).pruned(batch, size, threads=2)) == expected
 
 
 @pytest.mark.parametrize("options", [{}, {"limit_alphabet": 20, "byte_fallback": True}])
