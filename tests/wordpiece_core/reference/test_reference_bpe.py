@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from itertools import islice
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tokenizers.models import BPE
 
 from wordpiece_core import symbols
 from wordpiece_core.errors import OptionError
@@ -101,44 +97,3 @@ def test_a_character_without_a_token_is_unknown_or_its_bytes() -> None:
 def test_too_small_a_vocabulary_is_refused() -> None:
     with pytest.raises(OptionError, match="begins with 257 tokens"):
         bpe_training.train({"a": 1}, 256, word_boundary=symbols.BYTES)
-
-
-WORDS = st.text("ab", min_size=1, max_size=9)
-
-
-@given(st.dictionaries(WORDS, st.integers(1, 9), min_size=1, max_size=8), WORDS)
-def test_tokenizers_cuts_words_by_the_same_merges(table: dict[str, int], word: str) -> None:
-    training = bpe_training.train(table, 40, word_boundary=symbols.SPACE_MARK)
-    merges = list(dict.fromkeys(pairs_of(training.merges)))
-    ids = {token: i for i, token in enumerate(training.vocab)}
-    theirs = BPE(vocab=ids, merges=merges, unk_token="[UNK]")
-    mine = bpe.tokenize(word, ids, merges, word_boundary=symbols.SPACE_MARK)
-    assert mine == [token.value for token in theirs.tokenize("▁" + word)]
-
-
-def test_dropout_leaves_out_merges_by_chance() -> None:
-    training = bpe_training.train(words_of(TEXTBOOK), 100)
-    merges = pairs_of(training.merges)
-
-    def cut(dropout: float, seed: int = 0) -> list[str]:
-        generator = random.Random(seed)
-        return bpe.tokenize("chased", training.vocab, merges, dropout=dropout, random=generator)
-
-    assert cut(0.0) == ["chased</w>"]
-    assert cut(1.0) == ["c", "h", "a", "s", "e", "d</w>"]
-    assert cut(0.5, 3) == cut(0.5, 3)
-    found = Counter(len(cut(0.5, seed)) for seed in range(2000))
-    assert set(found) == {1, 2, 3, 4, 5, 6}
-    # The first step has one pair, c h: it is left out half the time, and then nothing can follow.
-    assert 900 < found[6] < 1100
-
-
-def test_dropout_leaves_out_each_pair_at_each_step() -> None:
-    """The first of two pairs is merged with probability 1 - p; the other with p (1 - p)."""
-    cuts: Counter[tuple[str, ...]] = Counter()
-    generator = random.Random(1)
-    for _ in range(4000):
-        cuts[tuple(bpe.apply_merges("abc", [("a", "b"), ("b", "c")], 0.5, generator))] += 1
-    shares = {cut: count / 4000 for cut, count in cuts.items()}
-    wanted = {("ab", "c"): 0.5, ("a", "bc"): 0.25, ("a", "b", "c"): 0.25}
-    assert shares == pytest.approx(wanted, abs=0.03)

@@ -1,4 +1,4 @@
-"""The specification of encoding by examples, and decoding beside `transformers`."""
+"""What the specification of encoding refuses, and decoding beside `transformers`."""
 
 from __future__ import annotations
 
@@ -17,69 +17,6 @@ from wordpiece_core.options import EncodingOptions
 from ..encoding_cases import Case, Encoded, by_reference
 
 VOCAB = [*reference.SPECIAL_TOKENS, *"abcdefghij", "##b", "##c", ".", "'", "!", "do", "##n", "n't"]
-
-
-def rows(text: str, pair: str | None = None, **options: Any) -> list[str]:
-    """The tokens of each row."""
-    encoded = reference.encode_rows(text, pair, vocab=VOCAB, **options)
-    return [" ".join(VOCAB[i] for i in row["input_ids"]) for row in encoded]
-
-
-def test_a_row_has_the_places_of_its_tokens_in_the_raw_text() -> None:
-    [row] = reference.encode_rows("a\u0301Bc\u200b.", "[MASK]x", vocab=VOCAB)
-    assert [VOCAB[i] for i in row["input_ids"]] == (
-        ["[CLS]", "a", "##b", "##c", ".", "[SEP]", "[MASK]", "[UNK]", "[SEP]"]
-    )
-    assert row["offset_mapping"] == [
-        *((0, 0), (0, 1), (2, 3), (3, 4), (5, 6), (0, 0)),
-        *((0, 6), (6, 7), (0, 0)),
-    ]
-    assert row["word_ids"] == [None, 0, 0, 0, 1, None, 0, 1, None]
-    assert row["token_type_ids"] == [0, 0, 0, 0, 0, 0, 1, 1, 1]
-    assert row["special_tokens_mask"] == [1, 0, 0, 0, 0, 1, 0, 0, 1]
-    assert row["attention_mask"] == [1] * 9
-    assert row["num_tokens"] == 9
-
-
-def test_marks_that_change_places_leave_the_places_in_order() -> None:
-    placed = reference.normalize_placed("a\U0001d16d\U0001d165\u0323b")
-    assert placed == [("a", 0), ("\U0001d165", 1), ("\U0001d16d", 3), ("b", 4)]
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({}, ["[CLS] a b c d e [SEP]"]),
-        ({"add_special_tokens": False}, ["a b c d e"]),
-        ({"max_length": 5}, ["[CLS] a b c [SEP]"]),
-        ({"max_length": 2}, ["[CLS] [SEP]"]),
-        ({"max_length": 5, "stride": 0}, ["[CLS] a b c [SEP]", "[CLS] d e [SEP]"]),
-        ({"max_length": 6, "stride": 3}, ["[CLS] a b c d [SEP]", "[CLS] b c d e [SEP]"]),
-        (
-            {"max_length": 5, "stride": 0, "padding": True},
-            ["[CLS] a b c [SEP]", "[CLS] d e [SEP] [PAD]"],
-        ),
-        ({"max_length": 9, "padding": True}, ["[CLS] a b c d e [SEP] [PAD] [PAD]"]),
-    ],
-    ids=str,
-)
-def test_a_text_that_is_too_long_is_cut(options: dict[str, Any], expected: list[str]) -> None:
-    assert rows("a b c d e", **options) == expected
-
-
-def test_a_pair_that_is_too_long_is_cut_as_told() -> None:
-    pair = ("a b c d e", "f g h")
-    assert rows(*pair, max_length=9) == ["[CLS] a b c [SEP] f g h [SEP]"]
-    assert rows(*pair, max_length=8) == ["[CLS] a b c [SEP] f g [SEP]"]
-    assert rows("f", "a b c d", max_length=6) == ["[CLS] f [SEP] a b [SEP]"]
-    assert rows(*pair, max_length=8, truncation="only_first") == ["[CLS] a b [SEP] f g h [SEP]"]
-    assert rows(*pair, max_length=10, truncation="only_second") == [
-        "[CLS] a b c d e [SEP] f g [SEP]"
-    ]
-    assert rows(*pair, max_length=7, stride=0) == [
-        *("[CLS] a b [SEP] f g [SEP]", "[CLS] c d [SEP] f g [SEP]", "[CLS] c d [SEP] h [SEP]"),
-        *("[CLS] e [SEP] f g [SEP]", "[CLS] e [SEP] h [SEP]", "[CLS] a b [SEP] h [SEP]"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -101,15 +38,7 @@ def test_what_cannot_be_cut_is_refused(
     pair: str | None, options: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        rows("a b c d e f", pair, **options)
-
-
-def test_special_tokens_may_be_plain_text() -> None:
-    assert rows("a[MASK]") == ["[CLS] a [MASK] [SEP]"]
-    assert rows("a[MASK]", split_special_tokens=True) == ["[CLS] a [UNK] [UNK] [UNK] [SEP]"]
-
-
-# --- Decoding -------------------------------------------------------------------------------------
+        reference.encode_rows("a b c d e f", pair, vocab=VOCAB, **options)
 
 
 @pytest.fixture(scope="module")

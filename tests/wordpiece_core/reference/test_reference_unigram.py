@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,28 +63,3 @@ def test_expected_counts_are_those_of_all_ways(word: str, scores: dict[str, floa
     expected, likelihood = unigram.expected_counts({word: 3}, scores)
     assert expected == pytest.approx({piece: wanted[piece] for piece in scores})
     assert likelihood == pytest.approx(3 * math.log(total))
-
-
-@given(st.text("abc", min_size=1, max_size=9), SCORES)
-def test_words_are_cut_as_tokenizers_cuts_them(word: str, scores: dict[str, float]) -> None:
-    vocab = [("[UNK]", 0.0), *((piece, score) for piece, score in scores.items())]
-    model = tokenizers.models.Unigram(vocab, unk_id=0, byte_fallback=False)
-    theirs = [token.id for token in model.tokenize("▁" + word)]
-    ids = {piece: i for i, (piece, _) in enumerate(vocab)}
-    # The special token's score of 0 is not a piece's.
-    assert [ids[token] for token in unigram_tokenizing.tokenize_word(word, scores)] == theirs
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, 3.0])
-def test_cuts_are_drawn_as_their_probabilities_say(alpha: float) -> None:
-    scores = {"▁": -1.0, "a": -1.0, "b": -1.5, "▁a": -2.5, "ab": -2.0, "aba": -3.0, "ba": -2.2}
-    weights = {tuple(c): probability(c, scores) ** alpha for c in ways("▁abab", scores)}
-    total = sum(weights.values())
-    generator = random.Random(5)
-    drawn = Counter(
-        tuple(unigram_tokenizing.sample_word("abab", scores, alpha, generator)) for _ in range(4000)
-    )
-    assert drawn.keys() <= weights.keys()
-    for cut, weight in weights.items():
-        share = weight / total
-        assert abs(drawn[cut] / 4000 - share) < 5 * math.sqrt(share * (1 - share) / 4000) + 1e-9

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
-from wordpiece_core.options import TRUNCATIONS, EncodingOptions, TextOptions
+from wordpiece_core.options import EncodingOptions, TextOptions
 from wordpiece_core.reference import SPECIAL_TOKENS
 
 from ...parity.bert import (
@@ -145,42 +145,6 @@ def test_words_around_the_limit_are_unknown_where_tokenizers_has_them_so(
 # --- Pairs, truncation, stride, padding -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("truncation", TRUNCATIONS)
-def test_rows_are_cut_and_padded_as_tokenizers_does(truncation: str) -> None:
-    rng = random.Random(6)
-    pair = Pair([*point_vocabulary("abcdé."), "ab", "##cd"], UNCASED)
-    texts, seconds = (
-        ["".join(rng.choices("abcdÉ. .", k=rng.randint(0, 30))) for _ in range(120)] for _ in "ab"
-    )
-    for length, stride, padding, add in product(
-        (4, 8, 9, 16, 40), (None, 0, 1, 2), (False, True), (True, False)
-    ):
-        way = replace(
-            EVERYTHING,
-            max_length=length,
-            stride=stride,
-            padding=padding,
-            truncation=truncation,
-            add_special_tokens=add,
-        )
-        room = length - 3 * add
-        # Refused here is what `tokenizers` panics at; it looks at rows with added tokens only.
-        for others in (None, seconds):
-            if others is None and truncation == "only_second":
-                continue
-            added = 2 if others is None else 3
-            both_cut = others is not None and truncation == "longest_first"
-            if stride is not None and stride >= (length - added) // (2 if both_cut else 1):
-                continue
-            firsts = texts
-            if others is not None and truncation != "longest_first":
-                # what cannot be cut is an error of the whole batch
-                left = room - (stride or 0) - 1
-                short = [text[: max(left, 0) // 2] for text in texts]
-                firsts, others = (short, seconds) if truncation == "only_second" else (texts, short)
-            assert pair.differing(firsts, others, way) == []
-
-
 def test_a_stride_needs_room_only_in_the_text_that_is_cut() -> None:
     rng = random.Random(7)
     pair = Pair([*point_vocabulary("abcd."), "ab", "##cd"], UNCASED)
@@ -207,7 +171,7 @@ def test_threads_and_slices_do_not_change_rows() -> None:
 
 
 def test_random_cases_are_those_of_the_reference_and_of_tokenizers() -> None:
-    for seed in range(200):
+    for seed in range(500):
         rng = Random(seed)
         assert faults(random_case(rng), rng.choice([1, 1, 2])) == [], seed
 

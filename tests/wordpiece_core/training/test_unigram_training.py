@@ -10,7 +10,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
@@ -92,6 +92,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=max(120, settings.default.max_examples))
 @given(TABLES, st.integers(0, 40), OPTIONS)
 def test_pieces_and_scores_are_those_of_the_reference(
     table: dict[str, int], room: int, options: dict[str, Any]
