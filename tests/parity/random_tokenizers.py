@@ -3,10 +3,12 @@ their special tokens."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from ..wordpiece_core import sentencepiece_models
 from ..wordpiece_core.tokenizer import peers
 
 Json = dict[str, Any]
@@ -17,6 +19,7 @@ OTHERS = [
     "İ",
 ]
 SPACES = [" ", "  ", "   ", "\n", "\t", "\u00a0", "\u3000", " \n ", "\u2028"]
+MARKED = ["\u0344", "\u0600", "\u0d4e", "\u200c", "が", "か\u3099", "\x85", "\xa8", "\x0b", "\r\n"]
 HIDDEN = ["\x00", "\x01", "\u200b", "\u00ad", "\u0301", "\ufeff", "\u200d"]
 ADDED = [
     *("[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]", "<s>", "</s>", "<pad>", "<unk>", "<mask>"),
@@ -257,11 +260,14 @@ def _bert_text(rng: Random, kind: str, model: Json) -> tuple[Json | None, Json |
 def _sentencepiece_text(rng: Random) -> tuple[Json | None, Json]:
     value = peers.sentencepiece_like(rng.choice(["t5", "converted"]))
     normalizer, cutter = value["normalizer"], value["pre_tokenizer"]
-    if cutter["type"] == "Metaspace":
-        cutter = cutter | {"prepend_scheme": rng.choice(["always", "first", "never"])}
-        if rng.random() < 0.3:
-            normalizer = rng.choice([None, normalizer["normalizers"][0]])
-    return normalizer, cutter
+    charsmap = b64encode(sentencepiece_models.charsmap(rng.choice(["nmt_nfkc", "nmt_nfkc_cf"])))
+    precompiled = {"type": "Precompiled", "precompiled_charsmap": charsmap.decode()}
+    if cutter["type"] != "Metaspace":
+        return rng.choice([precompiled, precompiled, None]), cutter
+    steps = [precompiled, *normalizer["normalizers"][1:]]
+    kept = rng.choice([[], steps[:1], steps[1:], steps, steps])
+    scheme = rng.choice(["always", "first", "never"])
+    return _sequence("normalizers", kept), cutter | {"prepend_scheme": scheme}
 
 
 def _added_tokens(rng: Random, kind: str, value: Json) -> list[Json]:
@@ -367,7 +373,7 @@ def random_text(rng: Random, value: Json) -> str:
         elif source == 3:
             part = rng.choice(SPACES)
         elif source == 4:
-            part = rng.choice([*OTHERS, *HIDDEN, chr(rng.randrange(0xD800))])
+            part = rng.choice([*OTHERS, *HIDDEN, *MARKED, chr(rng.randrange(0xD800))])
         elif source == 8:
             part = rng.choice(WORDS) * rng.choice([1, 1, 1, 1, 15])
         elif added:

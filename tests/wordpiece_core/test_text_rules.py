@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import struct
 import unicodedata
-from collections import Counter
 from functools import cache
 from typing import Any
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import pre_tokenizers
 
 from wordpiece_core import TextOptions, _kernel
 from wordpiece_core.errors import InputError, OptionError
@@ -82,17 +81,6 @@ def test_a_space_is_put_before_a_text_as_tokenizers_does(text: str) -> None:
     assert gpt2_words(text, add_prefix_space=True) == pieces(prefixed)
 
 
-@given(st.lists(mixed, max_size=20), st.integers(1, 3))
-def test_counting_gpt2_words_is_counting_the_words(texts: list[str], partitions: int) -> None:
-    counter = _kernel.WordCounter(GPT2.for_kernel())
-    counter.count(pa.array(texts, pa.string()))
-    found: Counter[str] = Counter()
-    for *_, taken in counter.take(partitions):
-        table = pa.record_batch(taken)
-        found.update(dict(zip(*(column.to_pylist() for column in table.columns), strict=True)))
-    assert found == Counter(word for row in words(texts) for word in row)
-
-
 def test_gpt2_takes_text_as_it_is() -> None:
     options = GPT2.for_kernel() | {"lowercase": True}
     with pytest.raises(OptionError, match="gpt2 takes text as it is"):
@@ -124,52 +112,6 @@ def test_text_is_normalized_as_sentencepiece_does(
 ) -> None:
     mine, theirs = of_sentencepiece(rule, collapse, dummy)
     assert mine.normalize(text)[0] == theirs.normalize(text)
-
-
-WAYS = {
-    "split": {"collapse_spaces": True},
-    "kept": {"collapse_spaces": False},
-    "replaced": {"collapse_spaces": True, "by_replacement": True},
-}
-
-
-@cache
-def of_tokenizers(rule: str, way: str, prepend: str) -> tuple[Any, Tokenizer]:
-    compiled = sentencepiece_charsmap(rule)
-    steps: list[Any] = [normalizers.Precompiled(compiled)] if compiled else []
-    if way == "replaced":
-        steps += [normalizers.Strip(left=False), normalizers.Replace(Regex(" {2,}"), "▁")]
-    marks = pre_tokenizers.Metaspace(prepend_scheme=prepend)
-    split = [pre_tokenizers.WhitespaceSplit()] if way == "split" else []
-    tokenizer = Tokenizer(models.WordLevel({"?": 0}, "?"))
-    tokenizer.normalizer = normalizers.Sequence(steps)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*split, marks])
-    rules = _kernel.Metaspace(compiled, by_grapheme=True, prepend=prepend, **WAYS[way])
-    return rules, tokenizer
-
-
-@given(
-    spaced,
-    st.sampled_from(["nmt_nfkc", "nmt_nfkc_cf", "identity"]),
-    st.sampled_from([("split", "always"), *((w, "always") for w in WAYS), ("kept", "never")]),
-)
-@example("a ▁b\r\nc \ufb01\x0b\x0bd", "nmt_nfkc", ("split", "always"))
-@example("  a  b\x85 ", "nmt_nfkc", ("replaced", "always"))
-@example("\u0344\u0344 a", "nmt_nfkc", ("kept", "first"))
-def test_marked_words_and_their_places_are_those_of_tokenizers(
-    text: str, rule: str, way: tuple[str, str]
-) -> None:
-    rules, tokenizer = of_tokenizers(rule, *way)
-    found = words([text], rules=rules)[0]
-    normalized = tokenizer.normalizer.normalize_str(text)
-    assert found == [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normalized)]
-    first = tokenizer.normalizer.normalize_str(text[:1])
-    if first:  # of a text whose first characters are dropped, `tokenizers` misplaces all others
-        marked, places = rules.normalize(text)
-        assert marked == "".join(found)
-        at = iter(places)
-        of_words = [[next(at) for _ in word] for word in found]
-        assert [(p[0], p[-1] + 1) for p in of_words] == tokenizer.encode(text).offsets
 
 
 BERT = (

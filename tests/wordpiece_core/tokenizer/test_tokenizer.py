@@ -97,15 +97,6 @@ def test_a_published_vocabulary_is_loaded_with_the_options_given(tmp_path: Path)
     assert wp.Tokenizer.load(tmp_path, lowercase=False).tokenize("A a") == ["A", "a"]
 
 
-def test_a_bad_option_is_named(vocab: list[str]) -> None:
-    with pytest.raises(wp.OptionError, match="unk_scope: 'sentence'"):
-        wp.Tokenizer(vocab, unk_scope="sentence")
-    with pytest.raises(wp.OptionError, match="unknown tokenizer option cased"):
-        wp.Tokenizer(vocab, cased=True)
-    with pytest.raises(wp.OptionError, match="lowercase: 'no' is not a bool"):
-        wp.Tokenizer(vocab, lowercase="no")
-
-
 def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(wp.InputError, match="no tokenizer"):
         wp.Tokenizer.load(tmp_path)
@@ -117,24 +108,29 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
         wp.Tokenizer.load(tmp_path)
 
 
-def test_wrong_arguments_are_errors_of_this_project(vocab: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("vocab", "options", "said"),
+    [
+        (["[UNK]"], {"unk_scope": "sentence"}, "unk_scope: 'sentence'"),
+        (["[UNK]"], {"cased": True}, "unknown tokenizer option cased"),
+        (["[UNK]"], {"lowercase": "no"}, "lowercase: 'no' is not a bool"),
+        (["[UNK]"], {"max_word_length": -1}, "max_word_length: -1"),
+        (["[UNK]"], {"max_word_length": 2**32}, "max_word_length: 4294967296 is not"),
+        (["[UNK]"], {"more_special_tokens": 5}, "more_special_tokens: 5 is not a list"),
+        (["[UNK]", "<s>"], {"more_special_tokens": "<s>"}, "more_special_tokens: '<s>' is not a l"),
+        (["[UNK]"], {"continuing_prefix": "\ud800"}, "continuing_prefix: .* is not a string"),
+        (["[UNK]"], {"continuing_prefix": 3}, "continuing_prefix: 3 is not a string"),
+        *((vocab, {}, "vocab: give a list of tokens") for vocab in ("[UNK]", {"[UNK]": 0}, 5)),
+    ],
+)
+def test_a_wrong_option_is_named(vocab: object, options: dict[str, object], said: str) -> None:
+    with pytest.raises(wp.OptionError, match=said):
+        wp.Tokenizer(vocab, **options)
+
+
+def test_what_is_no_string_is_an_input_error() -> None:
     with pytest.raises(wp.InputError, match="texts"):
-        wp.Tokenizer(vocab).encode([1])
-    with pytest.raises(wp.OptionError, match="max_word_length: -1"):
-        wp.Tokenizer(vocab, max_word_length=-1)
-    with pytest.raises(wp.OptionError, match="max_word_length: 4294967296 is not"):
-        wp.Tokenizer(vocab, max_word_length=2**32)
-    with pytest.raises(wp.OptionError, match="more_special_tokens: 5 is not a list"):
-        wp.Tokenizer(vocab, more_special_tokens=5)
-    with pytest.raises(wp.OptionError, match=r"continuing_prefix: .* is not a string"):
-        wp.Tokenizer(vocab, continuing_prefix="\ud800")
-    for vocab in ("[UNK]", {"[UNK]": 0}, 5):
-        with pytest.raises(wp.OptionError, match="vocab: give a list of tokens"):
-            wp.Tokenizer(vocab)
-    with pytest.raises(wp.OptionError, match="more_special_tokens: '<s>' is not a list"):
-        wp.Tokenizer(["[UNK]", "<s>"], more_special_tokens="<s>")
-    with pytest.raises(wp.OptionError, match="continuing_prefix: 3 is not a string"):
-        wp.Tokenizer(["[UNK]"], continuing_prefix=3)
+        wp.Tokenizer(["[UNK]"]).encode([1])
     with pytest.raises(wp.InputError, match="token 3 is not a string"):
         wp.Tokenizer(["[UNK]", 3])
 
