@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from wordpiece_core.symbols import BYTE_CHARACTERS
+
 from ..wordpiece_core import sentencepiece_models
 from ..wordpiece_core.tokenizer import peers
 
@@ -124,7 +126,7 @@ def _word_bpe(rng: Random) -> Json:
 
 def _byte_bpe(rng: Random) -> Json:
     share = rng.choice([1.0, 1.0, 0.8])  # some bytes may be without a token
-    tokens = [c for c in BYTE_CHARACTERS if rng.random() < share]
+    tokens = [c for c in sorted(BYTE_CHARACTERS) if rng.random() < share]
     common = ["Ġ", *LETTERS, "Ċ", "Ã", "©", "'", "s"]
     merges = _merged(rng, common, ())
     tokens += [token for token in common if token not in tokens]
@@ -328,36 +330,11 @@ def _around(rng: Random, names: Sequence[str], ids: dict[str, int]) -> Json:
     first, last = names
     kind = rng.choice(["RobertaProcessing", "BertProcessing", "TemplateProcessing"])
     if kind == "TemplateProcessing":
-        # Names with spaces in them cannot be written in this short form.
-        if any(" " in name or "\n" in name or name.startswith("$") for name in names):
-            return {"type": kind, "single": [SEQUENCE_A], "pair": [SEQUENCE_A, SEQUENCE_B]} | {
-                "special_tokens": {}
-            }
-        single = rng.choice([f"{first} $A {last}", f"$A {last}", f"{first} $A", "$A"])
-        pair = {
-            f"{first} $A {last}": f"{first} $A {last} $B {last}",
-            f"$A {last}": f"$A {last} $B {last}",
-            f"{first} $A": f"{first} $A $B",
-            "$A": "$A $B",
-        }[single]
-        return peers._template(single, pair, ids, rng.choice([0, 1]))
+        return _any_template(rng, ids)
     made: Json = {"type": kind, "sep": [last, ids[last]], "cls": [first, ids[first]]}
     if kind == "RobertaProcessing":
         made |= {"trim_offsets": rng.random() < 0.5, "add_prefix_space": rng.random() < 0.5}
     return made
-
-
-SEQUENCE_A = {"Sequence": {"id": "A", "type_id": 0}}
-SEQUENCE_B = {"Sequence": {"id": "B", "type_id": 1}}
-
-
-def _byte_characters() -> list[str]:
-    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = iter(range(256, 512))
-    return [chr(byte if byte in visible else next(others)) for byte in range(256)]
-
-
-BYTE_CHARACTERS = _byte_characters()
 
 
 def random_text(rng: Random, value: Json) -> str:

@@ -13,15 +13,20 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+BEGIN = """
+import numpy as np
+import pyarrow as pa
+import wordpiece_core as wp
+from wordpiece_core import EncodingOptions, Tokenizer, _kernel
+from wordpiece_core.options import ENCODING_COLUMNS
+TEXT = wp.TextOptions().for_kernel()
+"""
+
+
 def run(code: str) -> str:
     """What a program prints, in a process of its own that may die."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", BEGIN + textwrap.dedent(code)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
     return done.stdout
 
@@ -39,16 +44,8 @@ def run(code: str) -> str:
     ],
 )
 def test_more_memory_than_there_is_raises_memory_error(work: str) -> None:
-    assert (
-        run(
-            f"""
+    code = f"""
             import resource
-            import pyarrow as pa
-            from wordpiece_core import Tokenizer, _kernel
-            from wordpiece_core.options import ENCODING_COLUMNS, EncodingOptions
-
-            TEXT = dict(clean_text=True, handle_chinese_chars=True, strip_accents=True,
-                        lowercase=True, pre_tokenizer="bert")
             tok = Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a"], max_word_length=10**9)
             texts = ["a"] * 100
             tok.encode(texts)
@@ -60,27 +57,16 @@ def test_more_memory_than_there_is_raises_memory_error(work: str) -> None:
             except MemoryError as error:
                 print(type(error).__name__)
             assert tok.encode(texts).to_pylist()[0] == [2, 4, 3]
-            """
-        )
-        == "MemoryError\n"
-    )
+        """
+    assert run(code) == "MemoryError\n"
 
 
 def test_arrays_that_change_while_they_are_read_do_no_harm() -> None:
     """Another thread writes into offsets, views and bytes; what was read is of no interest."""
-    assert (
-        run(
-            """
+    code = """
             import threading
-            import numpy as np
-            import pyarrow as pa
-            import wordpiece_core as wp
-            from wordpiece_core import _kernel
-
             texts = ["a b ab " * (n % 9) + "é日" * (n % 3) for n in range(2000)]
             tok = wp.Tokenizer(["[UNK]", "[CLS]", "[SEP]", "a", "b", "##b", "日"])
-            TEXT = dict(clean_text=True, handle_chinese_chars=True, strip_accents=True,
-                        lowercase=True, pre_tokenizer="bert")
 
             def shared(kind):
                 made = pa.array(texts, kind)
@@ -125,21 +111,13 @@ def test_arrays_that_change_while_they_are_read_do_no_harm() -> None:
                 stop.set()
                 thread.join()
             print(done > 0)
-            """
-        )
-        == "True\n"
-    )
+        """
+    assert run(code) == "True\n"
 
 
 def test_arrays_of_classes_of_ones_own_are_checked() -> None:
     """An extension array whose class has another module, and its own idea of what is valid."""
-    assert (
-        run(
-            """
-            import numpy as np
-            import pyarrow as pa
-            import wordpiece_core as wp
-            from wordpiece_core import _kernel
+    code = """
 
             class Kind(pa.ExtensionType):
                 def __init__(self):
@@ -175,10 +153,8 @@ def test_arrays_of_classes_of_ones_own_are_checked() -> None:
                     print("buffer 2 has 2 bytes, not 1073741824" in str(error))
             good = pa.ExtensionArray.from_storage(Kind(), pa.array(["a", "b"]))
             print(pa.array(_kernel.repair_utf8(good)[0]).to_pylist())
-            """
-        )
-        == "True\n" * 3 + "['a', 'b']\n"
-    )
+        """
+    assert run(code) == "True\n" * 3 + "['a', 'b']\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="of Linux")
@@ -186,9 +162,6 @@ def test_seeds_of_hash_tables_change_no_result() -> None:
     """Tables are read in another order in each process; what comes of them is the same."""
     code = """
         import hashlib
-        import pyarrow as pa
-        import wordpiece_core as wp
-        from wordpiece_core import _kernel
 
         words = {f"w{n * 7919 % 1000:x}ab{n % 17}": 1 + n % 13 for n in range(600)}
         made = []
@@ -198,8 +171,6 @@ def test_seeds_of_hash_tables_change_no_result() -> None:
         ):
             result = wp.train(words, vocab_size=140, **options)
             made.append(result.vocab)
-        TEXT = dict(clean_text=True, handle_chinese_chars=True, strip_accents=True,
-                    lowercase=True, pre_tokenizer="bert")
         counter = _kernel.WordCounter(TEXT)
         counter.count(pa.array([" ".join(words), "日本 " + "x" * 50]), pa.array(["a", "b"]))
         for number, group, total, batch in counter.take(3):

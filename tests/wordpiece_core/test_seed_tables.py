@@ -1,9 +1,8 @@
-"""The worked examples of the WordPiece literature, through the public API and in the reference."""
+"""The worked examples of the WordPiece literature, through the public API."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -36,39 +35,18 @@ COURSE_SCORES = (
 FIRST_SEEN = "T ##h ##i ##s i t ##e H ##u ##g ##n F ##a ##c C ##o ##r . c ##p ##t a"
 
 Log = list[dict[str, Any]]
-Train = Callable[..., tuple[list[str], Log]]
-Tokenize = Callable[[Iterable[str], str], list[str]]
 
 
-def train_by_kernel(word_counts: dict[str, int], **options: Any) -> tuple[list[str], Log]:
+def train(word_counts: dict[str, int], **options: Any) -> tuple[list[str], Log]:
     result = wp.train(word_counts, min_pair_count=1, **options)
     return result.vocab, result.merges.to_pylist()
 
 
-def train_by_reference(word_counts: dict[str, int], **options: Any) -> tuple[list[str], Log]:
-    vocab, merges = reference.train(word_counts, min_pair_count=1, **options)
-    return vocab, [merge._asdict() for merge in merges]
+def tokenize(vocab: list[str], text: str) -> list[str]:
+    return wp.Tokenizer(vocab=vocab, lowercase=False).tokenize(text)
 
 
-def tokenize_by_kernel(vocab: Iterable[str], text: str) -> list[str]:
-    return wp.Tokenizer(vocab=list(vocab), lowercase=False).tokenize(text)
-
-
-def tokenize_by_reference(vocab: Iterable[str], text: str) -> list[str]:
-    return reference.tokenize(text, list(vocab), lowercase=False)
-
-
-@pytest.fixture(params=[train_by_kernel, train_by_reference], ids=["kernel", "reference"])
-def train(request: pytest.FixtureRequest) -> Train:
-    return request.param
-
-
-@pytest.fixture(params=[tokenize_by_kernel, tokenize_by_reference], ids=["kernel", "reference"])
-def tokenize(request: pytest.FixtureRequest) -> Tokenize:
-    return request.param
-
-
-def test_a_rare_pair_of_rare_tokens_beats_a_common_pair_of_common_ones(train: Train) -> None:
+def test_a_rare_pair_of_rare_tokens_beats_a_common_pair_of_common_ones() -> None:
     # Without a prefix q, u, qu and t, h, th count 100, 5000, 95 and 8000, 6000, 4000.
     words = {"qu": 95, "q": 5, "u": 4905, "th": 4000, "t": 4000, "h": 2000}
     vocab, merges = train(words, vocab_size=11, continuing_prefix="")
@@ -80,7 +58,7 @@ def test_a_rare_pair_of_rare_tokens_beats_a_common_pair_of_common_ones(train: Tr
     ]
 
 
-def test_hugs_begin_with_their_alphabet_and_merge_g_and_s_first(train: Train) -> None:
+def test_hugs_begin_with_their_alphabet_and_merge_g_and_s_first() -> None:
     vocab, merges = train(HUGS, vocab_size=13)
     assert vocab[:5] == SPECIAL
     assert set(vocab[5:12]) == {"b", "h", "p", "##g", "##n", "##s", "##u"}
@@ -94,7 +72,7 @@ def test_hugs_begin_with_their_alphabet_and_merge_g_and_s_first(train: Train) ->
     ]
 
 
-def test_the_course_gives_the_published_tokens_and_scores(train: Train) -> None:
+def test_the_course_gives_the_published_tokens_and_scores() -> None:
     vocab, merges = train(COURSE, vocab_size=70)
     assert vocab[:5] == SPECIAL
     assert vocab[5:45] == sorted(vocab[5:45])
@@ -105,7 +83,7 @@ def test_the_course_gives_the_published_tokens_and_scores(train: Train) -> None:
     assert [merge["step"] for merge in merges] == list(range(1, 26))
 
 
-def test_the_alphabet_can_stand_in_the_order_in_which_it_was_seen(train: Train) -> None:
+def test_the_alphabet_can_stand_in_the_order_in_which_it_was_seen() -> None:
     first_seen, _ = train(COURSE, vocab_size=70, alphabet_order="first_seen")
     in_order, _ = train(COURSE, vocab_size=70)
     assert first_seen[5:27] == FIRST_SEEN.split()
@@ -124,9 +102,7 @@ def test_the_alphabet_can_stand_in_the_order_in_which_it_was_seen(train: Train) 
         ),
     ],
 )
-def test_the_course_vocabulary_cuts_text(
-    train: Train, tokenize: Tokenize, text: str, tokens: str
-) -> None:
+def test_the_course_vocabulary_cuts_text(text: str, tokens: str) -> None:
     vocab, _ = train(COURSE, vocab_size=70)
     assert tokenize(vocab, text) == tokens.split()
 
@@ -138,7 +114,7 @@ def test_the_course_vocabulary_cuts_text(
         (["un", "afford", "##able"], ["[UNK]"]),  # inside a word a piece carries the prefix
     ],
 )
-def test_unaffordable(tokenize: Tokenize, pieces: list[str], tokens: list[str]) -> None:
+def test_unaffordable(pieces: list[str], tokens: list[str]) -> None:
     assert tokenize([*SPECIAL, *pieces], "unaffordable") == tokens
 
 

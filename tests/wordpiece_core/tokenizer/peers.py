@@ -59,61 +59,40 @@ KINDS = ("word_end", "mark", "bert_bytes", "unigram", "gpt2", "roberta")
 
 def train(kind: str, texts: Sequence[str], vocab_size: int) -> str:
     """The `tokenizer.json` of a tokenizer of one of KINDS that `tokenizers` trained."""
+    options: dict[str, Any] = {"vocab_size": vocab_size, "show_progress": False}
+    options["special_tokens"] = BERT_FIVE
+    of_bytes = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+    mark = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
+    words = pre_tokenizers.BertPreTokenizer()
+    made = Tokenizer(models.BPE(unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer()
+    made.decoder = decoders.ByteLevel()
     if kind == "word_end":
-        made = Tokenizer(models.BPE(unk_token="[UNK]", end_of_word_suffix="</w>"))
-        made.normalizer = normalizers.BertNormalizer()
-        made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        made.model = models.BPE(unk_token="[UNK]", end_of_word_suffix="</w>")
+        made.pre_tokenizer = words
         made.decoder = decoders.BPEDecoder(suffix="</w>")
-        trainer: Any = trainers.BpeTrainer(
-            vocab_size=vocab_size,
-            special_tokens=BERT_FIVE,
-            end_of_word_suffix="</w>",
-            show_progress=False,
-        )
-    elif kind == "mark":
-        made = Tokenizer(models.BPE(unk_token="[UNK]"))
-        made.normalizer = normalizers.BertNormalizer()
-        mark = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
-        made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), mark])
+        options["end_of_word_suffix"] = "</w>"
+    elif kind in ("mark", "unigram"):
+        made.pre_tokenizer = pre_tokenizers.Sequence([words, mark])
         made.decoder = decoders.Metaspace()
-        trainer = trainers.BpeTrainer(
-            vocab_size=vocab_size, special_tokens=BERT_FIVE, show_progress=False
-        )
     elif kind == "bert_bytes":
-        made = Tokenizer(models.BPE(unk_token="[UNK]"))
-        made.normalizer = normalizers.BertNormalizer()
-        level = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
-        made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), level])
-        made.decoder = decoders.ByteLevel()
+        made.pre_tokenizer = pre_tokenizers.Sequence([words, of_bytes])
         made.post_processor = processors.ByteLevel(trim_offsets=False)
-        trainer = trainers.BpeTrainer(
-            vocab_size=vocab_size,
-            special_tokens=BERT_FIVE,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        )
-    elif kind == "unigram":
-        made = Tokenizer(models.Unigram())
-        made.normalizer = normalizers.BertNormalizer()
-        mark = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
-        made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), mark])
-        made.decoder = decoders.Metaspace()
-        trainer = trainers.UnigramTrainer(
-            vocab_size=vocab_size, special_tokens=BERT_FIVE, unk_token="[UNK]", show_progress=False
-        )
     elif kind in ("gpt2", "roberta"):
         made = Tokenizer(models.BPE())
         made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         made.decoder = decoders.ByteLevel()
-        special = ["<|endoftext|>"] if kind == "gpt2" else ["<s>", "<pad>", "</s>", "<unk>"]
-        trainer = trainers.BpeTrainer(
-            vocab_size=vocab_size,
-            special_tokens=special,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        )
+        gpt2 = kind == "gpt2"
+        options["special_tokens"] = ["<|endoftext|>"] if gpt2 else ["<s>", "<pad>", "</s>", "<unk>"]
     else:
         raise ValueError(kind)
+    if kind == "unigram":
+        made.model = models.Unigram()
+        trainer: Any = trainers.UnigramTrainer(unk_token="[UNK]", **options)
+    else:
+        if kind in ("bert_bytes", "gpt2", "roberta"):
+            options["initial_alphabet"] = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(**options)
     made.train_from_iterator(texts, trainer)
     if kind == "roberta":
         made.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), True, False)
