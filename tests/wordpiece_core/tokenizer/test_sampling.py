@@ -92,12 +92,6 @@ def test_a_word_of_any_length_is_drawn() -> None:
         assert "".join(tokenizer.vocab[i] for i in ids) == "▁" + text
 
 
-def test_dropout_of_every_merge_leaves_characters() -> None:
-    assert [BPE.vocab[i] for i in draw(BPE, ["abax ab"], bpe_dropout=1.0)[0]] == [
-        *("▁", "a", "b", "a", "[UNK]", "▁", "a", "b")
-    ]
-
-
 @pytest.mark.parametrize("dropout", [0.1, 0.5])
 def test_merges_are_dropped_with_their_probability(dropout: float) -> None:
     """Against all ways in which merging can go: at each step the best pair that is kept."""

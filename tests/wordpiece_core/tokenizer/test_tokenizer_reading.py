@@ -148,6 +148,17 @@ def with_file(tmp_path: Path, name: str, value: object, *, whole: bool) -> Path:
     return tmp_path
 
 
+def check_read_or_refused(directory: Path, name: str, reason: str | None, **options: bool) -> None:
+    """The file is refused with the reason, or changes nothing."""
+    if reason is None:
+        assert wp.Tokenizer.load(directory, **options).digest == wp.Tokenizer(VOCAB).digest
+        return
+    with pytest.raises(wp.InputError) as raised:
+        wp.Tokenizer.load(directory, **options)
+    assert str(raised.value).startswith(f"{directory / name}: ")
+    assert reason in str(raised.value)
+
+
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
@@ -174,13 +185,7 @@ def test_files_beside_the_vocabulary_are_heard(
     tmp_path: Path, name: str, value: object, reason: str | None, whole: bool
 ) -> None:
     directory = with_file(tmp_path, name, value, whole=whole)
-    if reason is None:
-        assert wp.Tokenizer.load(directory, lowercase=True).digest == wp.Tokenizer(VOCAB).digest
-        return
-    with pytest.raises(wp.InputError) as raised:
-        wp.Tokenizer.load(directory, lowercase=True)
-    assert str(raised.value).startswith(f"{directory / name}: ")
-    assert reason in str(raised.value)
+    check_read_or_refused(directory, name, reason, lowercase=True)
 
 
 @pytest.mark.parametrize(
@@ -222,12 +227,7 @@ def test_files_that_contradict_each_other_are_refused(
     tmp_path: Path, config: dict[str, Any], reason: str | None
 ) -> None:
     directory = with_file(tmp_path, "tokenizer_config.json", config, whole=True)
-    if reason is None:
-        assert wp.Tokenizer.load(directory).digest == wp.Tokenizer(VOCAB).digest
-        return
-    with pytest.raises(wp.InputError) as raised:
-        wp.Tokenizer.load(directory)
-    assert str(raised.value).startswith(f"{directory}/tokenizer_config.json: {reason}")
+    check_read_or_refused(directory, "tokenizer_config.json", reason)
 
 
 def test_a_special_token_searched_for_in_another_way_is_refused(tmp_path: Path) -> None:

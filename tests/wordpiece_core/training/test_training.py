@@ -176,12 +176,6 @@ def test_a_table_of_arrow_trains_like_a_mapping() -> None:
     )
 
 
-def test_the_first_row_is_the_first_whatever_the_counts() -> None:
-    for table in ({"cd": 1, "ab": 1}, {"ab": 1, "cd": 1}):
-        first = wp.train(table, vocab_size=10, min_pair_count=1).merges["token"].to_pylist()
-        assert first == [next(iter(table))]
-
-
 def test_special_tokens_that_are_also_symbols_stand_once() -> None:
     options: dict[str, Any] = {"special_tokens": ["[UNK]", "a", "ab", "[CLS]", "[SEP]"]}
     table = {"ab": 2, "abc": 1}
