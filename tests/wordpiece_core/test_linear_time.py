@@ -15,8 +15,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import wordpiece_core as wp
 from wordpiece_core import _kernel
-from wordpiece_core.tokenizer.formats.json_text import parse
-from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
+
+from ..parity.random_cases import load
 
 Work = Callable[[], Any]
 
@@ -35,14 +35,10 @@ def composed(*added: str) -> wp.Tokenizer:
             for token in added
         ],
         "normalizer": {"type": "NFC"},
-        "model": {
-            "type": "Unigram",
-            "unk_id": 0,
-            "vocab": [[token, -1.0] for token in vocab],
-            "byte_fallback": False,
-        },
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": [[token, -1.0] for token in vocab]}
+        | {"byte_fallback": False},
     }
-    return wp.Tokenizer.of(from_tokenizer_json(parse(json.dumps(value), "it"), "it"))
+    return load(value)
 
 
 def encoding(tokenizer: wp.Tokenizer, text: str, options: wp.EncodingOptions) -> Work:
@@ -71,8 +67,7 @@ def offsets_of_line_ends_of_bytes(size: int) -> Work:
     value["pre_tokenizer"] = json.loads(pre_tokenizers.ByteLevel().__getstate__())
     flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": True}
     value["added_tokens"] = [{"id": 256, "content": "\n", "normalized": False, **flags}]
-    tokenizer = wp.Tokenizer.of(from_tokenizer_json(parse(json.dumps(value), "it"), "it"))
-    return encoding(tokenizer, "\n" * size, OFFSETS)
+    return encoding(load(value), "\n" * size, OFFSETS)
 
 
 def unknown_characters(size: int) -> Work:
@@ -92,23 +87,19 @@ def merges_of_long_words(size: int) -> Work:
     word = "".join(chr(0x20000 + at) for at in range(size // 4))
     alphabet = [(word[0], 0), *(("##" + c, at) for at, c in enumerate(word[1:], 1))]
     left = range(0, len(word) - 1, 2)
-    merges = {
-        "left": pa.array(left, pa.uint32()),
-        "right": pa.array([at + 1 for at in left], pa.uint32()),
-        "token": pa.array([len(word) + at for at in left], pa.uint32()),
-        "score": pa.array([0.0] * len(left)),
-        **{
-            name: pa.array([1] * len(left), pa.int64())
-            for name in ("pair_count", "left_count", "right_count")
-        },
+    numbers = {
+        "left": left,
+        "right": [at + 1 for at in left],
+        "token": [len(word) + at for at in left],
     }
-    splitter = _kernel.Splitter(
-        alphabet,
-        pa.record_batch(merges),
-        continuing_prefix="##",
-        min_word_count=1,
-        max_word_length=1 << 20,
-    )
+    counts = dict.fromkeys(("pair_count", "left_count", "right_count"), [1] * len(left))
+    merges = {
+        **{name: pa.array(column, pa.uint32()) for name, column in numbers.items()},
+        "score": pa.array([0.0] * len(left)),
+        **{name: pa.array(column, pa.int64()) for name, column in counts.items()},
+    }
+    options = {"continuing_prefix": "##", "min_word_count": 1, "max_word_length": 1 << 20}
+    splitter = _kernel.Splitter(alphabet, pa.record_batch(merges), **options)
     words = pa.record_batch({"word": [word], "count": pa.array([1], pa.int64())})
     return lambda: splitter.split(words, 0)
 
