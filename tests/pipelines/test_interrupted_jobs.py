@@ -1,241 +1,93 @@
-"""Jobs whose inputs are added, changed and removed, and which are killed, run again, and run twice
-at once, in any order: in the end the output is that of a job that was never interrupted, and files
-of others are untouched.
-"""
+"""A job that is killed and run again ends with the bytes of one that was never interrupted, also if
+its inputs have changed in between. `tests/soak/stops.py` kills jobs at every change of the disk."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
 
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+import pytest
 
-from pipelines.files.lease import one_run
-
-from .corpora import (
-    ONE_WORKER,
-    Outcome,
-    done,
-    english,
-    files_below,
-    train_tokenizer,
-    wordpiece,
-    write_shard,
-)
-from .stopping import run_killed
+from .corpora import ONE_WORKER, done, english, files_below, train_tokenizer, write_shard
+from .stopping import killed_before
 
 TEXTS = english(60)
-VERSIONS = [TEXTS[:20], TEXTS[20:45], TEXTS[45:]]
-# All have the same columns: the schema of a dataset depends on all its shards, also on those whose
-# inputs are removed (test_kept_columns.py).
-NAMES = ["a.jsonl", "b.parquet", "sub/c.jsonl"]
-MOST_CHANGES = 45  # of the disk: about as many as a job makes
+FOLLOW = ["--follow", "--poll", "0.1s", "--until-idle", "0s"]
+ROUNDS = ["--round-budget", "0.2"]
+TRAIN = ["train", "in", "--vocab-size", "150"]
+ENCODE = ["encode", "in", "--tokenizer", "t/tokenizer", "--on-error", "skip"]
+LAYOUT = [*ENCODE, "--shuffle", "1", "--shard-size", "2KiB", "--format", "ds"]
+EXTEND = ["extend", "t/tokenizer", "in", "--new-tokens", "20"]
+CONTINUE = ["--continue", "t/tokenizer"]
+WORDS, ROUND, TOKENIZER = r"/words/part-", r"/rounds/00001", r"\bout/tokenizer\.json"
+
+JOBS: dict[str, tuple[list[str], list[str]]] = {
+    "count": (["count", "in"], [r"_staging/.*part-", r"publish\.json", r"out/_manifest\.json"]),
+    "count, followed": (["count", "in", *FOLLOW], [r"publish\.json", r"out/_manifest\.json"]),
+    "train": ([*TRAIN, "--criterion", "likelihood", *ROUNDS], [WORDS, ROUND, TOKENIZER]),
+    "train, unigram": ([*TRAIN, "--model", "unigram", "--round-budget", "0.5"], [ROUND, TOKENIZER]),
+    "train, continued": ([*TRAIN, *CONTINUE], [TOKENIZER]),
+    "extend": ([*EXTEND, *ROUNDS], [ROUND, r"\bout/vocab\.txt"]),
+    "encode": (ENCODE, [r"out/a\.parquet", r"\.manifest\.json"]),
+    "encode, followed": ([*ENCODE, *FOLLOW], [r"out/a\.parquet", r"\.manifest\.json"]),
+    "encode, laid out": (LAYOUT, [r"/made-", r"\.manifest\.json"]),
+}
 
 
-class InterruptedJob(RuleBasedStateMachine):
-    """`files`: the inputs, and which version each one has. `foreign`: a file in the output that the
-    job did not make, once there is one."""
-
-    options: ClassVar[list[str]] = []
-    tokenizer = ""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="interrupted-"))
-        self.inputs, self.output = self.folder / "in", self.folder / "out"
-        self.files: dict[str, int] = {}
-        self.foreign: Path | None = None
-        if not InterruptedJob.tokenizer:
-            place = Path(tempfile.mkdtemp(prefix="tokenizer-"))
-            InterruptedJob.tokenizer = train_tokenizer(place, TEXTS, "--vocab-size", "150")
-
-    def teardown(self) -> None:
-        shutil.rmtree(self.folder)
-
-    def call(self, output: Path) -> list[str | Path]:
-        """The arguments of the command."""
-        place = ["--tokenizer", self.tokenizer, "--output", output]
-        return ["encode", self.inputs, *place, *self.options, *ONE_WORKER]
-
-    def ended(self, outcome: Outcome) -> None:
-        """Checks the output after the job has ended by itself."""
-        raise NotImplementedError
-
-    def killed(self) -> None:
-        """The job was killed."""
-
-    @initialize(version=st.sampled_from(range(len(VERSIONS))))
-    def begin(self, version: int) -> None:
-        self.write(NAMES[0], version)
-
-    @rule(name=st.sampled_from(NAMES), version=st.sampled_from(range(len(VERSIONS))))
-    def write(self, name: str, version: int) -> None:
-        name = self.named(name)
-        write_shard(self.inputs / name, VERSIONS[version])
-        self.files[name] = version
-
-    def named(self, name: str) -> str:
-        """The name that a file is written under."""
-        return name
-
-    @precondition(lambda self: len(self.files) > 1)
-    @rule(data=st.data())
-    def remove(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(self.files)))
-        (self.inputs / name).unlink()
-        del self.files[name]
-
-    @rule(changes=st.integers(1, MOST_CHANGES))
-    def kill(self, changes: int) -> None:
-        status, said = run_killed(changes, "", *self.call(self.output))
-        if status < 0:
-            self.killed()
-        else:
-            self.ended(Outcome(status, said, said))
-
-    @rule()
-    def run(self) -> None:
-        self.ended(wordpiece(*self.call(self.output)))
-
-    @rule()
-    def run_while_another_one_runs(self) -> None:
-        before = files_below(self.output) if self.output.exists() else {}
-        with one_run(str(self.output)):
-            outcome = wordpiece(*self.call(self.output))
-            assert outcome.status == 1
-            assert "another run is writing there" in outcome.fault
-        assert (files_below(self.output) if self.output.exists() else {}) == before
-
-    @precondition(lambda self: self.foreign is None and (self.output / ".manifest.json").exists())
-    @rule()
-    def put_a_file_there(self) -> None:
-        self.foreign = self.output / "mine.parquet"
-        self.foreign.write_text("precious")
-
-    @invariant()
-    def files_of_others_are_untouched(self) -> None:
-        assert self.foreign is None or self.foreign.read_text() == "precious"
-
-    def uninterrupted(self) -> dict[str, bytes]:
-        """What the job makes of the inputs in an empty directory."""
-        output = self.folder / "uninterrupted"
-        done(*self.call(output))
-        files = files_below(output)
-        shutil.rmtree(output)
-        return files
-
-    def found(self) -> dict[str, bytes]:
-        """What the output holds, but for the foreign file."""
-        files = files_below(self.output)
-        if self.foreign is not None:
-            del files[self.foreign.name]
-        return files
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two shards, one of which is bad for `encode`; the working directory is that above them."""
+    monkeypatch.chdir(tmp_path)
+    train_tokenizer(tmp_path / "t", TEXTS, "--vocab-size", "120")
+    write_shard(tmp_path / "in" / "a.jsonl", TEXTS[:20])
+    write_shard(tmp_path / "in" / "sub" / "b.parquet", TEXTS[20:])
+    return tmp_path / "in"
 
 
-def shards(files: dict[str, bytes]) -> dict[str, bytes]:
-    return {name: data for name, data in files.items() if name.endswith(".parquet")}
+def made(output: str) -> dict[str, bytes]:
+    """What a run made, but for what depends on when it ran."""
+    files = files_below(output)
+    return {name: files[name] for name in files if name not in ("run.json", ".commits.jsonl")}
 
 
-def shard_name(name: str) -> str:
-    return str(Path(name).with_suffix(".parquet"))
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_that_is_killed_and_run_again_gives_the_same_bytes(inputs: Path, job: str) -> None:
+    call, states = JOBS[job]
+    for state in states:
+        killed_before(1, f"written .*{state}", *call, "--output", "out", *ONE_WORKER)
+    done(*call, "--output", "out", *ONE_WORKER)
+    done(*call, "--output", "straight", *ONE_WORKER)
+    assert made("out") == made("straight")
+    assert not Path("out.work").exists()
 
 
-class Encode(InterruptedJob):
-    """Shards of inputs that are removed stay. `possible`: of each shard, the versions of its input
-    that it may have been made from; None: there may be no shard."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.possible: dict[str, set[int | None]] = {}
-
-    def killed(self) -> None:
-        for name, version in self.files.items():
-            self.possible.setdefault(name, {None}).update({version, None})
-
-    def ended(self, outcome: Outcome) -> None:
-        assert outcome.status == 0, outcome
-        found = self.found()
-        uninterrupted = self.uninterrupted()
-        for name, version in self.files.items():
-            self.possible[name] = {version}
-            assert found[shard_name(name)] == uninterrupted[shard_name(name)]
-        listed = {shard["name"] for shard in json.loads(found[".manifest.json"])["shards"]}
-        assert listed == shards(found).keys()
-        for name, versions in self.possible.items():
-            assert None in versions or shard_name(name) in listed
-        assert listed <= {shard_name(name) for name in self.possible}
-        extra = found.keys() - uninterrupted.keys() - listed
-        assert not extra, extra
+def added(inputs: Path) -> None:
+    write_shard(inputs / "c.jsonl", TEXTS[:9])
 
 
-class Follow(InterruptedJob):
-    """Shards of inputs that are removed are deleted. A file never changes: names are new."""
-
-    options: ClassVar = [
-        *("--follow", "--poll", "0.1s", "--until-idle", "0s", "--delete-removed"),
-    ]
-
-    written = 0
-
-    def named(self, name: str) -> str:
-        self.written += 1
-        return f"{self.written}-{name.replace('/', '-')}"
-
-    def ended(self, outcome: Outcome) -> None:
-        assert outcome.status == 0, outcome
-        found = self.found()
-        uninterrupted = self.uninterrupted()
-        assert shards(found) == shards(uninterrupted)
-        manifest = json.loads(found[".manifest.json"])
-        assert manifest["shards"] == json.loads(uninterrupted[".manifest.json"])["shards"]
-        assert found.keys() == uninterrupted.keys()
-        commits = [json.loads(line) for line in found[".commits.jsonl"].splitlines()]
-        assert [commit["commit"] for commit in commits] == list(range(1, len(commits) + 1))
+def fixed(inputs: Path) -> None:
+    write_shard(inputs / "bad.parquet", TEXTS[5:])
 
 
-class Reshard(InterruptedJob):
-    """A dataset belongs to its inputs. With others the job is refused, and the user deletes it."""
-
-    options: ClassVar = ["--shuffle", "1", "--shard-size", "2KiB", "--format", "ds"]
-
-    def ended(self, outcome: Outcome) -> None:
-        if outcome.status == 0:
-            assert self.found() == self.uninterrupted()
-            return
-        assert outcome.status == 2, outcome
-        assert "resharded dataset" in outcome.err or "holds a dataset with the rows" in outcome.err
-        before = self.found()
-        assert wordpiece(*self.call(self.output)).status == 2
-        assert self.found() == before
-        shutil.rmtree(self.output)
-        self.foreign = None
-        self.run()
+@pytest.mark.parametrize("change", [added, fixed])
+@pytest.mark.parametrize("job", ["count", "encode", "encode, followed", "encode, laid out"])
+def test_inputs_may_change_between_a_kill_and_the_next_run(
+    inputs: Path, job: str, change: Callable[[Path], None]
+) -> None:
+    call, states = JOBS[job]
+    if change is fixed and job != "count":
+        (inputs / "bad.parquet").write_bytes(b"bad")
+    killed_before(1, f"written .*{states[-1]}", *call, "--output", "out", *ONE_WORKER)
+    change(inputs)
+    done(*call, "--output", "out", *ONE_WORKER)
+    done(*call, "--output", "straight", *ONE_WORKER)
+    assert made("out") == made("straight")
 
 
-class Count(InterruptedJob):
-    """A word table is replaced by that of the inputs as they are now."""
-
-    def call(self, output: Path) -> list[str | Path]:
-        return ["count", self.inputs, "--output", output, *ONE_WORKER]
-
-    def ended(self, outcome: Outcome) -> None:
-        assert outcome.status == 0, outcome
-        assert self.found() == self.uninterrupted()
-
-
-few = settings(max_examples=max(settings.default.max_examples // 6, 4), stateful_step_count=12)
-TestEncode, TestFollow, TestReshard, TestCount = (
-    machine.TestCase for machine in (Encode, Follow, Reshard, Count)
-)
-TestEncode.settings = TestFollow.settings = TestReshard.settings = TestCount.settings = few
+def test_a_plain_run_goes_on_from_a_followed_one_and_the_other_way_round(inputs: Path) -> None:
+    call = [*ENCODE, "--output", "out"]
+    killed_before(1, r"written .*\.manifest\.json", *call, *FOLLOW, *ONE_WORKER)
+    assert "shards: 2 (2 finished before)" in done(*call, *ONE_WORKER).out
+    added(inputs)
+    killed_before(1, r"written .*\.manifest\.json", *call, *ONE_WORKER)
+    assert "shards: 3 (3 finished before)" in done(*call, *FOLLOW, *ONE_WORKER).out

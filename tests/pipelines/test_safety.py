@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tokenizers import Tokenizer
 
 import wordpiece_core as wp
 
@@ -69,36 +67,3 @@ def test_a_failed_count_leaves_the_old_table(tmp_path: Path, shard: str) -> None
     assert after == before
     done("count", shard, "--output", tmp_path / "words")
     assert {path: path.read_bytes() for path in (tmp_path / "words").iterdir()} == before
-
-
-def test_a_failed_training_leaves_no_directory(tmp_path: Path, shard: str) -> None:
-    outcome = wordpiece("train", shard, "--output", tmp_path / "tok", "--vocab-size", 6)
-    assert outcome.status == 2
-    assert "--vocab-size: 6 is too small" in outcome.err
-    assert "alphabet: failed" in outcome.err
-    assert not (tmp_path / "tok").exists()
-
-
-def test_empty_row_groups_of_a_word_table_hide_no_words(tmp_path: Path) -> None:
-    parts = [["hug", "pun"], [], ["bun", "hugs"]]
-    (tmp_path / "words").mkdir()
-    for i, words in enumerate(parts):
-        table = pa.table({"word": pa.array(words, pa.string()), "count": [1] * len(words)})
-        table = table.set_column(1, "count", table["count"].cast(pa.int64()))
-        pq.write_table(table, tmp_path / "words" / f"{i}.parquet")
-    train = ["train", "--word-counts", tmp_path / "words", "--vocab-size", 13]
-    done(*train, "--min-pair-count", 1, "--output", tmp_path / "tok")
-    words = [(word, 1) for part in parts for word in part]
-    expected = wp.reference.train(words, 13, min_pair_count=1).vocab
-    assert (tmp_path / "tok" / "vocab.txt").read_text().split("\n")[:-1] == expected
-
-
-def test_special_tokens_of_ones_own_are_found_in_text(tmp_path: Path, shard: str) -> None:
-    special = "[PAD],[UNK],[CLS],[SEP],[MASK],<user>"
-    args = ["--vocab-size", 100, "--special-tokens", special]
-    done("train", shard, "--output", tmp_path / "tok", *args)
-    tok = wp.Tokenizer.load(tmp_path / "tok")
-    text = "the <user>the"
-    assert tok.tokenize(text).count("<user>") == 1
-    peer = Tokenizer.from_file(str(tmp_path / "tok" / "tokenizer.json"))
-    assert tok.encode([text]).to_pylist() == [peer.encode(text).ids]

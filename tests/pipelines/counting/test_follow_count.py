@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import polars
-import pyarrow.dataset
 import pytest
 
 from pipelines.counting import count as counting
@@ -20,11 +17,9 @@ from ..corpora import (
     english,
     files_below,
     multilingual,
-    table_rows,
     wordpiece,
     write_shard,
 )
-from ..stopping import killed_before
 
 FOLLOW = ("--follow", "--poll", "0.1s", "--until-idle", "0s")
 TEXTS = multilingual(60) + english(60)
@@ -47,12 +42,6 @@ def table(directory: Path) -> dict[str, bytes]:
     return files | {"_manifest.json": json.dumps(noted).encode()}
 
 
-def counted(directory: Path) -> list[str]:
-    """The names of the files that are in the table."""
-    followed = json.loads((directory / "words" / "_manifest.json").read_text())["followed"]
-    return [Path(path).name for path in followed["files"]]
-
-
 def at_once(directory: Path) -> dict[str, bytes]:
     """The table that a single run makes of what is there now."""
     done("count", directory / "in", "--output", directory / "at-once", *ONE_WORKER)
@@ -67,21 +56,6 @@ def test_it_gives_the_bytes_of_counting_all_files_at_once(tmp_path: Path) -> Non
             assert table(tmp_path / "words") == at_once(tmp_path)
     trained = ["--output", tmp_path / "tokenizer", "--vocab-size", "500", *ONE_WORKER]
     done("train", "--word-counts", tmp_path / "words", *trained)
-
-
-def test_readers_find_the_words_and_nothing_else(tmp_path: Path) -> None:
-    for name in ("a.txt", "b.txt"):
-        write_shard(tmp_path / "in" / name, TEXTS[:40])
-        follow(tmp_path)
-    words = tmp_path / "words"
-    assert [path.name for path in words.rglob("*.parquet")] == ["part-00000.parquet"]
-    wanted = dict(table_rows(words))
-    for place in (words, f"{words}/**/*.parquet"):
-        found = duckdb.sql(f"select word, count from read_parquet('{place}')").fetchall()
-        assert dict(found) == wanted
-    assert dict(polars.read_parquet(f"{words}/*.parquet").iter_rows()) == wanted
-    table = pyarrow.dataset.dataset(words).to_table().to_pydict()
-    assert dict(zip(table["word"], table["count"], strict=True)) == wanted
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again(
@@ -141,17 +115,6 @@ def test_files_without_words_are_counted_too(tmp_path: Path) -> None:
     write_shard(tmp_path / "in" / "b.txt", ["words"])
     follow(tmp_path)
     assert table(tmp_path / "words") == at_once(tmp_path)
-
-
-def test_a_kill_at_a_commit_neither_loses_nor_doubles_a_file(tmp_path: Path) -> None:
-    write_shard(tmp_path / "in" / "a.txt", TEXTS[:50])
-    follow(tmp_path)
-    write_shard(tmp_path / "in" / "b.txt", TEXTS[40:])
-    for change in (r"written .*publish\.json", r"written .*words/_manifest\.json"):
-        killed_before(1, change, *call(tmp_path), *ONE_WORKER)
-    follow(tmp_path)
-    assert table(tmp_path / "words") == at_once(tmp_path)
-    assert counted(tmp_path) == ["a.txt", "b.txt"]
 
 
 def test_a_plain_count_takes_the_place_of_a_followed_table(tmp_path: Path) -> None:

@@ -103,13 +103,9 @@ def running_another_before(
 @pytest.mark.parametrize(
     ("command", "look"),
     [
-        ("count", 1),  # before the first shard
         ("count", 2),  # between two shards
-        ("count", 5),  # when something waits
         ("count", 10),  # before all that waits is published
-        ("train", 2),  # in the count
         ("train", 16),  # before a round is noted
-        ("encode", 1),  # before the plan is written
         ("encode", 2),  # before the shards have names
         ("encode", 3),  # before the manifest
     ],

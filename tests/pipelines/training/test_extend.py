@@ -27,7 +27,6 @@ from ..corpora import (
     wordpiece,
     write_shard,
 )
-from ..stopping import killed_before
 
 BUDGETS = [[], ["--round-budget", "0.1"]]
 ROUNDS = ["--round-budget", "0.1"]
@@ -126,58 +125,6 @@ def test_new_tokens_take_free_slots(tmp_path: Path, base: Path, domain: Path) ->
     assert [i for i in range(120) if old[i] != new[i]] == [1, 6, 7, 8]
     assert len(new) == 120
     assert json_of(tmp_path / "out")["new_tokens"] == 4
-
-
-def test_a_vocabulary_alone_with_capital_letters_is_cased(tmp_path: Path) -> None:
-    domain = write_shard(tmp_path / "domain.txt", ["Erlang OTP Erlang", "BEAM Erlang OTP"])
-    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,'"
-    tokens = ["[UNK]", *letters, *(f"##{c}" for c in letters)]
-    cased = tmp_path / "vocab.txt"
-    cased.write_text("\n".join(tokens) + "\n")
-    args = ["extend", cased, domain, "--new-tokens", "3"]
-    outcome = done(*args, "--output", tmp_path / "cased")
-    assert "vocab.txt has capital letters" in outcome.err
-    assert not wp.Tokenizer.load(tmp_path / "cased").spec.text.lowercase
-    assert "OTP" in vocab_of(tmp_path / "cased")
-    outcome = done(*args, "--output", tmp_path / "lower", "--lowercase")
-    assert "taken as cased" not in outcome.err
-    assert "otp" in vocab_of(tmp_path / "lower")
-
-
-def test_an_extension_killed_at_any_state_ends_with_the_same_bytes(
-    tmp_path: Path, base: Path, domain: Path
-) -> None:
-    options = ["--new-tokens", "60", *ROUNDS]
-    done("extend", base, domain, "--output", tmp_path / "straight", *options)
-    extend = ["extend", base, domain, "--output", tmp_path / "out", *options]
-    for state in (
-        r"written .*/goal\.json",  # nothing is known of the words
-        r"written .*/rounds/00002",  # a round is merged, but not noted
-        r"written .*/splits/00004",  # a round is noted, and the next has begun
-        r"written .*/out/vocab\.txt",  # the tokenizer is made, and some of its files have names
-    ):
-        killed_before(1, state, *extend)
-    done(*extend)
-    assert all_but_run(tmp_path / "out") == all_but_run(tmp_path / "straight")
-    assert not (tmp_path / "out.work").exists()
-
-
-def test_another_job_does_not_take_over_the_work_of_a_killed_one(
-    tmp_path: Path, base: Path, domain: Path
-) -> None:
-    extend = ["extend", base, domain, "--output", tmp_path / "out", "--new-tokens", "60", *ROUNDS]
-    killed_before(1, r"written .*/splits/00002/", *extend)
-    before = files_below(tmp_path / "out.work")
-    for other in (
-        ["extend", base, domain, "--new-tokens", "50"],
-        ["train", domain, "--vocab-size", "180"],
-        ["prune", base, domain, "--vocab-size", "100"],
-        ["train", domain, "--vocab-size", "180", "--continue", base],
-    ):
-        outcome = wordpiece(*other, "--output", tmp_path / "out")
-        assert outcome.status == 2
-        assert "out.work: holds an unfinished training" in outcome.fault
-    assert files_below(tmp_path / "out.work") == before
 
 
 def test_a_finished_extension_is_not_overwritten_by_another(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from ..corpora import (
     config,
     done,
@@ -18,34 +16,6 @@ from ..corpora import (
 from ..stopping import killed_before
 
 SIZE = ["--vocab-size", "150", "--round-budget", "0.1"]  # five rounds
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        ["--criterion", "likelihood"],  # which knows more between rounds than the others
-        pytest.param(["--criterion", "pmi"], marks=pytest.mark.soak),
-        pytest.param(["--model", "bpe"], marks=pytest.mark.soak),
-    ],
-    ids=str,
-)
-def test_a_training_killed_at_any_state_ends_with_the_same_bytes(
-    tmp_path: Path, shards: Path, kind: list[str]
-) -> None:
-    options = [*SIZE, *kind]
-    done("train", shards, "--output", tmp_path / "straight", *options)
-    train = ["train", shards, "--output", tmp_path / "tok", *options]
-    for state in (
-        r"written .*/tok\.work/words/part-",  # the words are counted, but the table is not whole
-        r"written .*/rounds/00002",  # a round is merged, but not noted
-        r"written .*/splits/00004",  # a round is noted, and the next has begun
-        r"written .*/tok/tokenizer_config\.json",  # some files of the tokenizer have names
-        r"deleted .*/tok\.work/job\.json",  # all is there, and some of the work is deleted
-    ):
-        killed_before(1, state, *train)
-    done(*train)
-    assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
-    assert not (tmp_path / "tok.work").exists()
 
 
 def test_only_the_rounds_that_were_not_finished_are_made_again(
@@ -67,20 +37,6 @@ def test_only_the_rounds_that_were_not_finished_are_made_again(
     assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
 
 
-def test_a_deletion_that_was_stopped_is_no_unfinished_training(
-    tmp_path: Path, shards: Path
-) -> None:
-    train = ["train", shards, "--output", tmp_path / "tok"]
-    other = ["--vocab-size", "140", "--overwrite"]
-    done("train", shards, "--output", tmp_path / "straight", *other)
-    for state in (r"/tok\.work/count\.json", r"/tok\.work/words/part-", r"/tok\.work/rounds/"):
-        killed_before(1, rf"deleted .*{state}", *train, *SIZE, "--overwrite")
-        assert (tmp_path / "tok.work" / "rounds").exists()
-        done(*train, *other)
-        assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
-        assert not (tmp_path / "tok.work").exists()
-
-
 def killed_after_a_round(tmp_path: Path, shards: Path) -> Path:
     """The work directory of a training that was killed."""
     train = ["train", shards, "--output", tmp_path / "tok", *SIZE]
@@ -98,14 +54,19 @@ def test_a_work_directory_of_other_options_is_refused(tmp_path: Path, shards: Pa
         ([*SIZE, "--criterion", "frequency"], "criterion pmi, not frequency"),
         ([*SIZE, "--no-lowercase"], "lowercase True, not False"),
         ([*SIZE, "--model", "bpe"], "model wordpiece, not bpe"),
+        (["--input"], "inputs"),
     ]
     before = files_below(work)
     for options, difference in others:
+        if options == ["--input"]:
+            write_shard(shards / "3.parquet", ["more"])
+            options = SIZE
         outcome = wordpiece(*train, *options)
         assert outcome.status == 2
         assert outcome.err.count("\n") == 1
         assert f"{work}: holds an unfinished training with {difference}" in outcome.err
     assert files_below(work) == before
+    (shards / "3.parquet").unlink()
     done(*train, "--vocab-size", "150", "--round-budget", "0.5")  # how much is held is free
 
 
@@ -124,14 +85,6 @@ def test_a_call_that_is_refused_leaves_what_a_killed_training_has_done(
         assert (tmp_path / "tok.work" / "rounds" / "00001.parquet").exists()
     done(*train, tmp_path / "words")
     assert not (tmp_path / "tok.work").exists()
-
-
-def test_other_inputs_are_refused(tmp_path: Path, shards: Path) -> None:
-    work = killed_after_a_round(tmp_path, shards)
-    write_shard(shards / "3.parquet", ["more"])
-    outcome = wordpiece("train", shards, "--output", tmp_path / "tok", *SIZE)
-    assert outcome.status == 2
-    assert f"{work}: holds an unfinished training with inputs" in outcome.err
 
 
 def test_the_work_directory_can_be_chosen_and_kept(tmp_path: Path, shards: Path) -> None:

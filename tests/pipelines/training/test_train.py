@@ -11,9 +11,7 @@ import pytest
 
 import pipelines
 from pipelines.counting import word_table
-from pipelines.training import words_run
 from wordpiece_core import reference
-from wordpiece_core.options import MODELS
 
 from ..corpora import (
     ONE_WORKER,
@@ -26,7 +24,6 @@ from ..corpora import (
     merges_of,
     multilingual,
     peer,
-    process,
     read_json,
     same_but_for_run_json,
     vocab_of,
@@ -187,27 +184,12 @@ def write_words(directory: Path, words: dict[str, int]) -> Path:
     return directory
 
 
-def test_unknown_words_that_no_option_made_are_a_warning_without_a_fix(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"special_tokens": ["[UNK]", "e"], "min_pair_count": 1}
-    with pytest.warns(pipelines.JobWarning, match=r"of the words are \[UNK\]$"):
-        pipelines.train(
-            model="bpe",
-            word_counts=write_words(tmp_path / "words", {"ab": 6, "ae": 4}),
-            output=tmp_path / "tok",
-            vocab_size=6,
-            quiet=True,
-            **options,
-        )
-
-
-@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
     ("options", "fix"),
     [
         ({"min_word_count": 5}, "lower `min_word_count`"),
         ({"max_word_length": 5}, "raise `max_word_length`"),
         ({"limit_alphabet": 2}, "raise `limit_alphabet`"),
-        ({"limit_alphabet": 4, "min_word_count": 5}, "lower `min_word_count`"),
         (
             {"limit_alphabet": 2, "min_word_count": 10},
             "raise `limit_alphabet`, lower `min_word_count`",
@@ -215,13 +197,13 @@ def test_unknown_words_that_no_option_made_are_a_warning_without_a_fix(tmp_path:
     ],
 )
 def test_many_unknown_words_are_a_warning_that_names_the_fix(
-    tmp_path: Path, model: str, options: dict[str, Any], fix: str
+    tmp_path: Path, options: dict[str, Any], fix: str
 ) -> None:
     words = {"ab": 60, "ba": 50, "axb": 25, "aaabbbz": 8, "qb": 4}
     table = write_words(tmp_path / "words", words)
     given = {"word_counts": table, "output": tmp_path / "tok", "vocab_size": 16}
     with pytest.warns(pipelines.JobWarning) as warned:
-        pipelines.train(model=model, quiet=True, **given, **options)
+        pipelines.train(quiet=True, **given, **options)
     (found,) = [str(w.message) for w in warned if "[UNK]" in str(w.message)]
     assert found.partition("; ")[2] == fix
 
@@ -258,23 +240,6 @@ def test_too_few_pairs_for_the_size_are_a_warning(tmp_path: Path) -> None:
     assert "warning: the vocabulary has 8 tokens, not 1000" in outcome.lines[-1]
 
 
-def test_many_rounds_are_a_warning_that_names_the_budget(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(words_run, "MANY_ROUNDS", 0)
-    shard = write_shard(tmp_path / "shard.txt", english(20))
-    message = "there were {} rounds; a larger {} makes fewer"
-    for i, (options, name) in enumerate(
-        (([], "driver_memory"), (["--round-budget", "0.9"], "round_budget"))
-    ):
-        out = tmp_path / f"tok{i}"
-        outcome = done("train", shard, "--output", out, "--vocab-size", "60", *options)
-        rounds = read_json(out, "run.json")["rounds"]
-        assert message.format(rounds, name) in outcome.lines[-1]
-    extend = ["extend", out, shard, "--new-tokens", "1", "--output", tmp_path / "more"]
-    assert message.format(1, "driver_memory") in done(*extend).lines[-1]
-
-
 def test_counts_of_64_bits_are_exact(tmp_path: Path) -> None:
     words = [("ab", 2**60 + 1), ("ac", 2**60), ("bc", 3)]
     table = write_words(tmp_path / "words", dict(words))
@@ -297,15 +262,6 @@ def test_a_trained_directory_is_replaced_by_training_again(tmp_path: Path) -> No
     done(*other, "--overwrite")
     done("train", shard, "--output", tmp_path / "anew", "--vocab-size", "80")
     assert same_but_for_run_json(tmp_path / "tok", tmp_path / "anew")
-
-
-def test_the_installed_command_trains_as_well(tmp_path: Path) -> None:
-    texts = english(80)
-    write_shard(tmp_path / "shard.parquet", texts)
-    args = ["--output", "tok", "--vocab-size", "100", "--round-budget", "0.5"]
-    assert process("train", "*.parquet", *args, cwd=tmp_path).status == 0
-    assert_is_reference(tmp_path / "tok", counted(texts), 100)
-    assert read_json(tmp_path / "tok", "run.json")["rounds"] > 1
 
 
 def test_lowercasing_that_removes_many_accents_is_a_warning(tmp_path: Path) -> None:

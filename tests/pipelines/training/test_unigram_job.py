@@ -1,5 +1,4 @@
-"""`wordpiece train --model unigram` gives the same bytes on any runner and in any memory, and when
-it is killed."""
+"""`wordpiece train --model unigram` gives the same bytes on any runner and in any memory."""
 
 from __future__ import annotations
 
@@ -14,7 +13,6 @@ from wordpiece_core.reference import SPECIAL_TOKENS, count_words
 from wordpiece_core.training import train
 
 from ..corpora import config, done, english, read_json, same_but_for_run_json, wordpiece
-from ..stopping import killed_before
 
 SIZE = ["--model", "unigram", "--vocab-size", "150"]
 PASSES = ["--round-budget", "0.5"]  # the driver does not hold the words
@@ -63,22 +61,6 @@ def test_more_seeds_than_the_driver_memory_holds_are_a_warning(
     assert "seeds" not in fewer.lines[-1]
 
 
-def test_a_training_killed_at_any_state_ends_with_the_same_bytes(
-    tmp_path: Path, shards: Path
-) -> None:
-    done("train", shards, "--output", tmp_path / "straight", *SIZE)
-    train = ["train", shards, "--output", tmp_path / "tok", *SIZE]
-    for state, budget in (
-        (r"written .*/rounds/00001", PASSES),  # the seeds are found, but not noted
-        (r"written .*/rounds/00003", []),
-        (r"written .*/tok/tokenizer\.json", PASSES),  # the last round is done, and not all files
-    ):
-        killed_before(1, state, *train, *budget)
-    done(*train)
-    assert same_but_for_run_json(tmp_path / "tok", tmp_path / "straight")
-    assert not (tmp_path / "tok.work").exists()
-
-
 def vocab_of(directory: Path) -> list[str]:
     return wp.Tokenizer.load(directory).vocab
 
@@ -98,11 +80,6 @@ def test_a_unigram_model_is_continued_by_any_words(tmp_path: Path, shards: Path)
     assert "--model: bpe, but" in outcome.fault
     done("extend", tmp_path / "tok", shards, "--vocab-size", size + 20, "--output", tmp_path / "x")
     assert vocab_of(tmp_path / "x") == vocab_of(tmp_path / "more1")
-    train = ["train", shards, "--output", tmp_path / "killed", "--continue", tmp_path / "tok"]
-    train += ["--vocab-size", size + 20]
-    killed_before(1, r"written .*/killed/tokenizer\.json", *train)
-    done(*train)
-    assert same_but_for_run_json(tmp_path / "killed", tmp_path / "more1")
 
 
 def test_options_that_are_not_for_unigram_are_refused(tmp_path: Path, shards: Path) -> None:
