@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Callable
@@ -31,7 +30,6 @@ from .corpora import (
     vocab_of,
     wordpiece,
     write_shard,
-    write_shards,
 )
 from .shard_files import zstd
 
@@ -98,38 +96,11 @@ LINES = b'{"text": "one"}\n\n{"text": null}\n'
 
 FAULTS: dict[str, tuple[str, Callable[[Path], None] | None, str]] = {
     "missing file": ("no.txt", None, "{}: no such file or directory"),
-    "empty glob": ("no-*.txt", None, "{}: matches no file"),
-    "unknown ending": ("a.md", data(b"text\n"), "{}: unknown ending; give .parquet, .arrow, "),
     "missing column": ("a.parquet", table(body=["x"]), "{}: no column 'text'; it has 'body'"),
-    "wrong type": ("a.parquet", table(text=[1.5]), "{}: column 'text' is double, not text"),
-    "list of text": ("a.parquet", table(text=[["x"]]), "{}: column 'text' is list<"),
     "truncated Parquet": ("a.parquet", truncated, "{}: cannot be read (Parquet magic bytes not"),
-    "empty Parquet": ("a.parquet", data(b""), "{}: cannot be read (Parquet file size is 0 bytes)"),
     "corrupt data page": ("a.parquet", corrupt_page, "{} row group 1: cannot be read ("),
-    "malformed JSON": (
-        "a.jsonl",
-        data(LINES + b'{"text": "a}\n'),
-        "{}: the lines after byte 0 cannot be read",
-    ),
-    "JSON, not an object": (
-        "a.jsonl",
-        data(LINES + b'["text"]\n'),
-        "{}: the lines after byte 0 cannot be read",
-    ),
-    "JSON of a wrong type": (
-        "a.jsonl",
-        data(LINES + b'{"text": 7}\n'),
-        "{}: the lines after byte 0 cannot be read",
-    ),
-    "JSON without the key": ("a.jsonl", data(b'{"body": "x"}\n'), "{}: no key 'text' in the fir"),
-    "malformed JSON in .gz": (
-        "a.jsonl.gz",
-        data(gzip.compress(LINES * 3000 + b"nonsense\n")),
-        "{}: the lines after byte ",
-    ),
-    "truncated .gz": ("a.txt.gz", data(gzip.compress(b"x y\n" * 9999)[:-20]), "{}: cannot be read"),
+    "malformed JSON": ("a.jsonl", data(LINES + b'{"text": "a}\n'), "{}: the lines after byte 0 "),
     "truncated .zst": ("a.txt.zst", data(zstd(b"x y\n" * 9999)[:-9]), "{}: cannot be read ("),
-    "no .gz at all": ("a.txt.gz", data(b"plain text\n"), "{}: cannot be read ("),
 }
 
 
@@ -150,36 +121,9 @@ def test_a_fault_of_the_input_is_named_and_nothing_looks_whole(
     assert_nothing_whole(tmp_path / "out")
 
 
-def test_ids_that_no_type_holds_are_named_and_those_of_63_bits_are_kept(
-    tmp_path: Path, vocab: Path
-) -> None:
-    ids = [9007199254740992, 9007199254740993, 9223372036854775807]
-    lines = "".join(json.dumps({"text": "a", "id": number}) + "\n" for number in ids)
-    path = tmp_path / "in.jsonl"
-    path.write_text(lines)
-    args = ["encode", "--tokenizer", vocab, "--output", tmp_path / "out"]
-    done(*args, path)
-    assert column(tmp_path / "out", "id") == ids
-    for more in ("0.5", "18446744073709551615"):
-        path.write_text(lines + f'{{"text": "a", "id": {more}}}\n')
-        outcome = run("encode", path, tmp_path)
-        assert outcome.status == 1
-        assert outcome.fault.startswith(f"{path}: 'id' holds an integer that no type of all its")
-    done("count", path, "--output", tmp_path / "words")
-    assert table_rows(tmp_path / "words") == [("a", 4)]
-
-
-def test_a_directory_without_texts_is_named(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "notes.md").write_text("no text")
-    outcome = run("count", tmp_path / "in", tmp_path)
-    assert outcome.fault.startswith(f"{tmp_path / 'in'}: the directory holds no .parquet, .arrow")
-
-
-@pytest.mark.parametrize("mode", ["in_memory", "multi_threading"])
-def test_a_fault_met_by_a_worker_is_the_same_line(tmp_path: Path, vocab: Path, mode: str) -> None:
+def test_a_fault_met_by_a_worker_is_the_same_line(tmp_path: Path, vocab: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(LINES + b'{"text": 3}\n')
-    beam = ["--", f"--direct_running_mode={mode}", "--direct_num_workers=2"]
+    beam = ["--", "--direct_running_mode=multi_threading", "--direct_num_workers=2"]
     args = ["encode", tmp_path / "in.jsonl", "--tokenizer", vocab, "--output", tmp_path / "out"]
     outcome = process(*args, *beam)
     assert outcome.fault == (
@@ -188,20 +132,6 @@ def test_a_fault_met_by_a_worker_is_the_same_line(tmp_path: Path, vocab: Path, m
     )
     assert [line.split(",")[0] for line in outcome.lines[:-1]] == ["encode: failed"]
     assert_nothing_whole(tmp_path / "out")
-
-
-def test_shards_beside_a_bad_one_are_kept_for_the_rerun(tmp_path: Path, vocab: Path) -> None:
-    source = tmp_path / "in"
-    write_shards(source, TEXTS, 4, ".parquet")
-    corrupt_page(source / "000.parquet")
-    args = ["encode", source, "--tokenizer", vocab, "--output", tmp_path / "out"]
-    outcome = process(*args)  # its threads end with it
-    assert outcome.fault.startswith(f"{source / '000.parquet'} row group 1: cannot be read")
-    assert not {".manifest.json", "000.parquet"} & set(files_below(tmp_path / "out"))
-    write_shard(source / "000.parquet", ["fixed"])
-    done(*args)
-    done("encode", source, "--tokenizer", vocab, "--output", tmp_path / "straight")
-    assert files_below(tmp_path / "out") == files_below(tmp_path / "straight")
 
 
 def test_a_failed_call_leaves_a_finished_dataset_whole(tmp_path: Path, vocab: Path) -> None:
@@ -217,14 +147,10 @@ def test_a_failed_call_leaves_a_finished_dataset_whole(tmp_path: Path, vocab: Pa
 
 
 @pytest.mark.parametrize("command", ["count", "train", "encode"])
-@pytest.mark.parametrize("ending", [".txt", ".jsonl"])
-def test_invalid_utf8_is_replaced_and_told(
-    tmp_path: Path, vocab: Path, command: str, ending: str
-) -> None:
+def test_invalid_utf8_is_replaced_and_told(tmp_path: Path, vocab: Path, command: str) -> None:
     texts = [b"bad \xff\xfe bytes", b"cut \xe6\xbc", b"fine"]
-    rows = texts if ending == ".txt" else [b'{"text": "%s"}' % text for text in texts]
-    (tmp_path / f"in{ending}").write_bytes(b"\n".join(rows) + b"\n")
-    outcome = run(command, tmp_path / f"in{ending}", tmp_path)
+    (tmp_path / "in.jsonl").write_bytes(b"".join(b'{"text": "%s"}\n' % text for text in texts))
+    outcome = run(command, tmp_path / "in.jsonl", tmp_path)
     assert outcome.status == 0
     warning = "wordpiece: warning: 3 invalid UTF-8 sequences were replaced by U+FFFD"
     assert warning in outcome.lines
@@ -239,10 +165,10 @@ def test_invalid_utf8_is_replaced_and_told(
         assert manifest(tmp_path / "out")["replaced"] == 3
 
 
-def test_a_word_of_10_mb_is_a_word_like_others_and_encodes_to_unk(
+def test_a_word_of_2_mb_is_a_word_like_others_and_encodes_to_unk(
     tmp_path: Path, vocab: Path
 ) -> None:
-    word = "ab" * 5_000_000
+    word = "ab" * 1_000_000
     texts = ["ab", word, f"ab {word}"]
     shards = [write_shard(tmp_path / f"in{ending}", texts) for ending in (".txt", ".parquet")]
     done("count", shards[0], "--output", tmp_path / "words")
@@ -255,13 +181,6 @@ def test_a_word_of_10_mb_is_a_word_like_others_and_encodes_to_unk(
         assert column(tmp_path / f"out{i}") == [[2, 7, 3], [2, 1, 3], [2, 7, 1, 3]]
 
 
-def test_lines_may_end_with_crlf_and_the_last_with_nothing(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"one two\r\n\r\ntwo\rtwo")
-    done("count", tmp_path / "a.txt", "--output", tmp_path / "out")
-    assert table_rows(tmp_path / "out") == [("two", 3), ("one", 1)]
-    assert manifest(tmp_path / "out")["rows"] == 3
-
-
 # --- Word tables ----------------------------------------------------------------------------------
 
 
@@ -269,13 +188,9 @@ def test_lines_may_end_with_crlf_and_the_last_with_nothing(tmp_path: Path) -> No
     ("columns", "reason"),
     [
         ({"word": ["a"]}, "column 'count' is missing, not int64"),
-        ({"count": [1]}, "column 'word' is missing, not string"),
         ({"word": ["a"], "count": [1.0]}, "column 'count' is double, not int64"),
-        ({"word": [1], "count": [1]}, "column 'word' is int64, not string"),
         ({"word": ["a", None], "count": [1, 1]}, ""),
-        ({"word": ["a", "b"], "count": [1, None]}, ""),
         ({"word": ["a", "b"], "count": [1, -1]}, ""),
-        ({"word": ["ab", "ac"], "count": [2**63 - 1, 2**63 - 1]}, ""),
         ({"word": ["ab", "cd", "ab"], "count": [2**62, 2**62, 2**62]}, ""),
     ],
     ids=str,
@@ -334,11 +249,7 @@ def test_too_small_a_vocabulary_is_told_with_the_size_it_needs(tmp_path: Path) -
     ("content", "reason"),
     [
         (None, ": no tokenizer; give a directory with tokenizer.json, vocab.txt, vocab.json and"),
-        ("", ": the vocabulary is empty"),
         ("[UNK]\na\nb\na\n", " line 4: token 'a' is on line 2 already"),
-        ("[UNK]\na\r\na\n", " line 3: token 'a' is on line 2 already"),
-        ("a\nb\n", ": no [UNK] token; add a line [UNK]"),
-        ("[UNK]\n\xff\n", ": not UTF-8 at byte 6"),
     ],
 )
 def test_a_bad_vocabulary_is_named(tmp_path: Path, content: str | None, reason: str) -> None:
@@ -365,17 +276,7 @@ def test_a_vocabulary_without_cls_and_sep_encodes_when_none_are_wanted(tmp_path:
     ("name", "change", "reason"),
     [
         ("tokenizer.json", lambda text: text[:-50], "tokenizer.json: not JSON ("),
-        ("tokenizer.json", lambda text: "[]", "tokenizer.json: not a JSON object"),
-        (
-            "tokenizer.json",
-            lambda text: text.replace('"WordPiece"', '"BPE"'),
-            "tokenizer.json: continuing_subword_prefix is set; only BPE without one is known",
-        ),
-        (
-            "vocab.txt",
-            lambda text: text + "more\n",
-            "tokenizer.json: another vocabulary than the vocab.txt beside it",
-        ),
+        ("vocab.txt", lambda text: text + "more\n", "tokenizer.json: another vocabulary than"),
     ],
 )
 def test_a_damaged_tokenizer_directory_is_named(
@@ -432,9 +333,7 @@ def test_inputs_of_equal_names_are_told_apart_and_shards_keep_their_names(
 
 
 @pytest.mark.parametrize("command", ["count", "train", "encode"])
-@pytest.mark.parametrize(
-    "name", ["thesis.txt", "part-00000.parquet", "_manifest.json", "vocab.txt", "sub/in.parquet"]
-)
+@pytest.mark.parametrize("name", ["thesis.txt", "_manifest.json", "sub/in.parquet"])
 def test_a_directory_that_holds_other_things_is_left_alone(
     tmp_path: Path, vocab: Path, command: str, name: str
 ) -> None:
@@ -449,75 +348,3 @@ def test_a_directory_that_holds_other_things_is_left_alone(
     if "/" not in name:
         assert outcome.status in (1, 2)
         assert files_below(output) == {name: b'{"precious": "data"}'}
-
-
-def test_a_dataset_is_not_taken_for_a_word_table(tmp_path: Path, vocab: Path) -> None:
-    shard = write_shard(tmp_path / "part-00000.txt", TEXTS)
-    assert run("encode", shard, tmp_path).status == 0
-    before = files_below(tmp_path / "out")
-    outcome = run("count", shard, tmp_path)
-    assert outcome.fault.startswith(f"{tmp_path / 'out'}: holds ")
-    assert files_below(tmp_path / "out") == before
-
-    done("count", shard, "--output", tmp_path / "words")
-    words = files_below(tmp_path / "words")
-    args = ["--tokenizer", vocab, "--output", tmp_path / "words"]
-    outcome = wordpiece("encode", shard, *args)
-    assert outcome.fault.startswith(f"{tmp_path / 'words'}: holds ")
-    assert files_below(tmp_path / "words") == words
-
-
-def test_encoding_a_directory_onto_itself_is_refused(tmp_path: Path, vocab: Path) -> None:
-    write_shard(tmp_path / "out" / "sub" / "a.parquet", TEXTS)
-    before = files_below(tmp_path / "out")
-    outcome = run("encode", tmp_path / "out", tmp_path)
-    assert outcome.fault.startswith(f"{tmp_path / 'out'}: holds sub/a.parquet")
-    assert files_below(tmp_path / "out") == before
-
-
-@pytest.mark.parametrize("command", ["count", "train", "encode"])
-def test_an_output_that_is_a_file_is_named(tmp_path: Path, vocab: Path, command: str) -> None:
-    shard = write_shard(tmp_path / "in.txt", TEXTS)
-    (tmp_path / "out").write_text("precious")
-    outcome = run(command, shard, tmp_path)
-    assert outcome.fault.startswith(f"--output: {tmp_path / 'out'} is not a directory; ")
-    assert "directory" in outcome.fault
-    assert (tmp_path / "out").read_text() == "precious"
-
-
-# --- Config files ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (None, ": cannot be read ("),
-        ("vocab_size: [1, 2\n", " line 2: not YAML ("),
-        ("\xff", ": not YAML ("),
-        ("- vocab_size\n", ": not a mapping of options"),
-        ("text\n", ": not a mapping of options"),
-        ("train: 3\n", ": train: not a mapping of options"),
-        ("vocab_sise: 10\n", ": unknown option 'vocab_sise' for train; did you mean vocab_size?"),
-        ("tokenizer: x\n", ": unknown option 'tokenizer' for train"),
-        ("config: x\n", ": unknown option 'config' for train"),
-        ("3: x\n", ": unknown option '3' for train"),
-        ("vocab_size: many\n", ": option 'vocab_size': "),
-        ("vocab_size: 0\n", ": option 'vocab_size': "),
-        ("vocab_size: yes\n", ": option 'vocab_size': "),
-        ("vocab_size: {a: 1}\n", ": option 'vocab_size': "),
-        ("vocab_size: 1.5\n", ": option 'vocab_size': "),
-        ("lowercase: maybe\n", ": option 'lowercase': "),
-        ("criterion: bpe\n", ": option 'criterion': 'bpe' is not one of pmi, "),
-        ("round_budget: 2\n", ": option 'round_budget': "),
-        ("train:\n  vocab_size: no\n", ": option 'vocab_size': "),
-    ],
-)
-def test_a_bad_config_is_named(tmp_path: Path, content: str | None, reason: str) -> None:
-    config = tmp_path / "config.yaml"
-    if content is not None:
-        config.write_bytes(content.encode("latin-1"))
-    shard = write_shard(tmp_path / "in.txt", TEXTS)
-    outcome = run("train", shard, tmp_path, "--config", config)
-    assert outcome.fault.startswith(f"{config}{reason}")
-    assert outcome.status == 2
-    assert not (tmp_path / "out").exists()

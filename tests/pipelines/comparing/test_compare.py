@@ -15,18 +15,10 @@ import pytest
 from tokenizers import Tokenizer as Peer
 
 import pipelines
-from pipelines.comparing.compare import warnings_on_table
-from pipelines.comparing.steps import MeasureChunks, PackedTokenizers
-from pipelines.counting.steps import Partitions
-from pipelines.counting.word_table import WordTable
-from pipelines.files.batches import to_bytes
 from tests.pipelines.corpora import ONE_WORKER, done, multilingual, wordpiece
 from tests.wordpiece_core.test_measures import plain_measures
 from tests.wordpiece_core.tokenizer.test_library_measures import byte_level_bpe, plain_of_spaced
-from wordpiece_core import InputError, OptionError, TextOptions, Tokenizer
-from wordpiece_core.measures import measure
-from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec
-from wordpiece_core.tokenizer.models import ByteLevel, Metaspace
+from wordpiece_core import InputError, OptionError, Tokenizer
 
 PROCESSES = ("--direct_running_mode=multi_processing", "--direct_num_workers=2")
 LANGUAGES = ["en", "日本", None, "[red]x[/red]\x1b[31m\n"]
@@ -170,37 +162,6 @@ def test_warnings_say_how_a_word_table_differs_from_its_text(corpus: Path, tmp_p
     assert (fault.status, "a word table does not keep groups" in fault.fault) == (2, True)
 
 
-BERT = TextOptions()
-GPT2_WORDS = TextOptions(pre_tokenizer="gpt2")
-SPLIT = "split as `pre_tokenizer` bert splits text"
-CHANGED = "lowercased, stripped of accents, without control characters, split at each CJK character"
-
-
-@pytest.mark.parametrize(
-    ("of_table", "spec", "lost"),
-    [
-        (BERT, {}, None),
-        (BERT, {"text": TextOptions(lowercase=False)}, "lowercased and stripped of accents"),
-        (BERT, {"text": TextOptions(pre_tokenizer="whitespace")}, SPLIT),
-        (BERT, {"text": TextOptions(handle_chinese_chars=False)}, "split at each CJK character"),
-        (BERT, {"text": GPT2_WORDS}, f"{CHANGED} and {SPLIT}"),
-        (BERT, {"text": AS_IT_IS, "rules": Metaspace()}, f"{CHANGED} and {SPLIT}"),
-        (AS_IT_IS, {}, None),
-        (AS_IT_IS, {"text": GPT2_WORDS}, None),
-        (GPT2_WORDS, {"text": GPT2_WORDS}, None),
-        (GPT2_WORDS, {"text": AS_IT_IS, "rules": ByteLevel()}, None),
-        (GPT2_WORDS, {}, "split as `pre_tokenizer` gpt2 splits text"),
-    ],
-)
-def test_a_table_with_other_normalization_or_pre_tokenization_gives_a_warning(
-    of_table: TextOptions, spec: dict[str, Any], lost: str | None
-) -> None:
-    tokenizer = Tokenizer.of(TokenizerSpec(["[UNK]", "a"], **spec))
-    found = list(warnings_on_table(WordTable("words", [], text=of_table), "mine", tokenizer))
-    wanted = f"words: its words are {lost}, which mine does not do; give `on` with the text for"
-    assert [text.startswith(wanted) for text in found] == ([] if lost is None else [True])
-
-
 def test_json_has_a_list_of_rows(corpus: Path, uncased: Path) -> None:
     command = ("compare", uncased, "--on", corpus, "--group-column", "lang", "--json")
     outcome = done(*command)
@@ -281,27 +242,3 @@ def test_errors_are_one_line_that_names_the_fix(
         assert len(outcome.lines) == 1, outcome.err
     with pytest.raises(OptionError, match="a path or a Tokenizer"):
         pipelines.compare([3], on=corpus)
-
-
-def test_a_partition_too_large_for_memory_is_measured_in_pieces() -> None:
-    tokenizer = Tokenizer(vocabulary())
-    words = {f"{a}{b}": 1 + len(a) for a in ("the", "token", "x") for b in ("s", "ize", "")}
-    table = pa.table({"word": sorted(words), "count": [words[word] for word in sorted(words)]})
-    partials = [("g", to_bytes(batch)) for batch in table.to_batches() for _ in range(4)]
-    found = []
-    for most_bytes in (1, 1 << 20):
-        step = MeasureChunks(PackedTokenizers.of([tokenizer]), Partitions(1, most_bytes))
-        step.start_bundle()
-        assert list(step.process((0, partials))) == []
-        found.append(step.tally.measures[0, "g"])
-    counts = [4 * words[word] for word in sorted(words)]
-    assert found == [measure(tokenizer, sorted(words), counts)] * 2
-
-
-def test_forty_tokenizers_share_one_pass(corpus: Path) -> None:
-    vocab = vocabulary()
-    sizes = [len(vocab) - n for n in range(40)]
-    rows = pipelines.compare([Tokenizer(vocab[:n]) for n in sizes], on=corpus, quiet=True)
-    assert rows["vocab_size"].to_pylist() == sizes
-    packed = PackedTokenizers.of(Tokenizer(vocab[:n]) for n in sizes)
-    assert len(packed.data) < 3 * len(PackedTokenizers.of([Tokenizer(vocab)]).data)

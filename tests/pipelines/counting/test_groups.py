@@ -155,14 +155,6 @@ def test_the_manifest_has_the_words_and_the_weight_of_each_group(tmp_path: Path)
     assert table_rows(tmp_path / "words") == [("x", 4), ("y", 2)]
 
 
-def test_groups_can_have_any_type_of_text(tmp_path: Path) -> None:
-    rows, kind = spoken(), pa.dictionary(pa.int32(), pa.string())
-    options = ["--group-column", "lang", "--smoothing-exponent", "0.5"]
-    done("count", write(tmp_path / "a.parquet", rows), "--output", tmp_path / "a", *options)
-    done("count", write(tmp_path / "b.parquet", rows, kind), "--output", tmp_path / "b", *options)
-    assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
-
-
 def test_training_smooths_as_counting_does(tmp_path: Path) -> None:
     shard = write(tmp_path / "a.parquet", spoken())
     options = ["--group-column", "lang", "--smoothing-exponent", "0.3"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,8 +10,6 @@ import pytest
 
 from pipelines.counting import parts as last_steps
 from pipelines.counting import word_table
-from wordpiece_core import TextOptions
-from wordpiece_core.errors import OptionError
 
 from ..corpora import (
     counted,
@@ -28,7 +25,6 @@ from ..corpora import (
 
 TEXTS = multilingual(120) + english(150)
 MOST = 2**63 - 1
-AT_ONCE = ("--poll", "0.1s", "--until-idle", "0s")
 
 
 def foreign(directory: Path, rows: list[tuple[str, int]]) -> Path:
@@ -113,55 +109,6 @@ def test_text_options_are_those_of_the_merged_tables(tmp_path: Path) -> None:
     ]
     for more, fault in cases:
         outcome = wordpiece("count", *merge, *more, "--output", tmp_path / "no")
-        assert outcome.status == 2
-        assert fault in outcome.fault
-        assert not (tmp_path / "no").exists()
-
-
-CASED = {"lowercase": False}
-BARE = {"pre_tokenizer": "whitespace", "clean_text": False, "handle_chinese_chars": False}
-
-
-@pytest.mark.parametrize(
-    ("counted_with", "given", "fault"),
-    [
-        (CASED, {}, None),
-        (CASED, {"lowercase": True}, "lowercase: True, but words was counted with False"),
-        (CASED, {"strip_accents": False}, None),  # as without it
-        (CASED, {"strip_accents": True}, "strip_accents: True"),
-        ({}, {"strip_accents": True}, None),
-        (BARE, {"clean_text": True}, "clean_text: True"),
-        (BARE, {"pre_tokenizer": "bert"}, "pre_tokenizer: bert"),
-        ({"pre_tokenizer": "gpt2"}, {"lowercase": False}, None),
-        ({"pre_tokenizer": "gpt2"}, {"lowercase": True}, "lowercase: True"),
-        ({"pre_tokenizer": "gpt2"}, {"pre_tokenizer": "bert"}, "pre_tokenizer: bert"),
-    ],
-)
-def test_given_text_options_must_be_those_of_the_table_even_if_they_are_the_defaults(
-    counted_with: dict[str, Any], given: dict[str, Any], fault: str | None
-) -> None:
-    table = word_table.WordTable("words", [], text=TextOptions(**counted_with))
-    if fault is None:
-        assert word_table.text_of([table], TextOptions(**given), given) == table.text
-    else:
-        with pytest.raises(OptionError, match=fault):
-            word_table.text_of([table], TextOptions(**given), given)
-
-
-def test_options_that_contradict_a_table_are_refused(tmp_path: Path) -> None:
-    shard = write_shard(tmp_path / "a.txt", ["Ab ab"] * 3)
-    table = tmp_path / "words"
-    done("count", shard, "--no-lowercase", "--min-word-count", "2", "--output", table)
-    done("count", shard, "--no-lowercase", "--follow", *AT_ONCE, "--output", tmp_path / "followed")
-    lowercase = "lowercase: True, but"
-    for call, option, fault in (
-        (["train", "--word-counts", table], "--lowercase", lowercase),
-        (["train", "--word-counts", table], "--min-word-count=1", "--min-word-count: 1, but"),
-        (["count", "--merge", tmp_path / "followed"], "--lowercase", lowercase),
-        (["count", shard, "--follow", *AT_ONCE], "--lowercase", lowercase),
-    ):
-        output = tmp_path / ("followed" if "--follow" in call else "no")
-        outcome = wordpiece(*call, option, "--output", output)
         assert outcome.status == 2
         assert fault in outcome.fault
         assert not (tmp_path / "no").exists()
