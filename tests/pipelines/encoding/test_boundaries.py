@@ -13,7 +13,7 @@ import wordpiece_core as wp
 from pipelines.encoding.options import FORMATS
 from wordpiece_core import reference
 
-from ..corpora import ONE_WORKER, done, english, manifest, wordpiece, write_shard
+from ..corpora import ONE_WORKER, done, english, manifest, write_shard
 from ..id_files import READERS
 
 pytestmark = pytest.mark.filterwarnings("ignore:the vocabulary has")
@@ -81,8 +81,7 @@ def arguments(marks: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("marks", MARKS)
-@pytest.mark.parametrize("length", [None, 12])
+@pytest.mark.parametrize(("marks", "length"), [("append", None), ("both", 12), ("prepend", 12)])
 def test_each_text_has_its_tokens_in_every_format(
     tmp_path: Path, gpt: Path, source: Path, format: str, marks: str, length: int | None
 ) -> None:
@@ -97,8 +96,9 @@ def test_each_text_has_its_tokens_in_every_format(
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("marks", MARKS)
-@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize(
+    ("marks", "special"), [("append", True), ("append", False), ("both", False)]
+)
 def test_packed_rows_are_documents_with_their_tokens_and_nothing_else(
     tmp_path: Path, gpt: Path, source: Path, format: str, marks: str, special: bool
 ) -> None:
@@ -135,33 +135,3 @@ def test_options_of_datasets_without_them_are_as_they_were(
     assert not {"append_eos", "eos_token"} & manifest(tmp_path / "plain")["options"].keys()
     with pytest.raises(wp.OptionError, match="append_eos"):
         pipelines.encode(source, tokenizer=gpt, output=tmp_path / "plain", append_eos=True)
-
-
-@pytest.mark.parametrize(
-    ("args", "fault"),
-    [
-        ("--append-eos", "the tokenizer has no eos_token; name a token with --eos-token"),
-        ("--pack --max-length 8 --append-eos", "the tokenizer has no eos_token; name a token with"),
-        ("--prepend-bos", "the tokenizer has no bos_token; name a token with --bos-token"),
-        ("--append-eos --eos-token <e>", "--eos-token: '<e>' is not in the vocabulary"),
-        ("--eos-token [SEP]", "--eos-token: give --append-eos too"),
-        ("--bos-token [CLS]", "--bos-token: give --prepend-bos too"),
-        (
-            "--append-eos --eos-token [SEP] --text-pair-column text",
-            "--append-eos: cannot be used with pairs of texts",
-        ),
-        (
-            "--append-eos --eos-token a --max-length 2",
-            "--max-length: 2 has no room for the 3 tokens added",
-        ),
-    ],
-)
-def test_what_cannot_be_done_is_a_wrong_call(
-    tmp_path: Path, source: Path, args: str, fault: str
-) -> None:
-    (tmp_path / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\na\n")
-    call = ["encode", source, "--tokenizer", tmp_path / "vocab.txt", "--output", tmp_path / "out"]
-    outcome = wordpiece(*call, *args.split())
-    assert outcome.status == 2
-    assert outcome.err.splitlines()[-1].startswith(f"wordpiece: {fault}")
-    assert not (tmp_path / "out").exists()

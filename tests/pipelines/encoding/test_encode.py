@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
-from pipelines.files import line_input, parquet_input
 
 from ..corpora import (
     ENDINGS,
@@ -75,71 +73,17 @@ def test_every_format_gives_the_ids_of_tokenizers(
     assert table["input_ids"].to_pylist() == expected
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".txt", ".jsonl.gz"])
-def test_small_batches_leave_no_trace_in_the_rows(
-    tmp_path: Path,
-    tokenizer: str,
-    expected: list[list[int]],
-    ending: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(line_input, "BLOCK_BYTES", 500)
-    monkeypatch.setattr(parquet_input, "BATCH_BYTES", 2000)
-    shard = write_shard(tmp_path / f"shard{ending}", TEXTS, rows_per_group=1000)
-    encode(tokenizer, tmp_path / "out", shard)
-    assert pq.ParquetFile(tmp_path / "out" / "shard.parquet").num_row_groups == 1
-    assert column(tmp_path / "out", "text") == TEXTS
-    assert column(tmp_path / "out") == expected
-
-
-def test_other_columns_stay_as_they_are(tmp_path: Path, tokenizer: str) -> None:
-    rows = len(TEXTS)
-    columns: dict[str, pa.Array | Sequence[Any]] = {
-        "weight": pa.array([i / 7 for i in range(rows)], pa.float32()),
-        "tags": [["a", None], [], None] * (rows // 3),
-        "text": pa.array(TEXTS, pa.large_string()),
-        "meta": [{"url": f"u{i}", "n": i} for i in range(rows)],
-        "lang": pa.array(["en", "de", None] * (rows // 3)).dictionary_encode(),
-        "when": pa.array(range(rows), pa.timestamp("us", "UTC")),
-    }
-    source = pa.table(columns).replace_schema_metadata({"made": "by hand"})
-    pq.write_table(source, tmp_path / "shard.parquet")
-    encode(tokenizer, tmp_path / "out", tmp_path / "shard.parquet")
-    table = pq.read_table(tmp_path / "out" / "shard.parquet")
-    assert table.column_names == [*columns, "input_ids"]
-    assert table.drop_columns("input_ids").equals(source)
-
-
-@pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
-def test_keep_columns_says_which_stay(tmp_path: Path, tokenizer: str, ending: str) -> None:
-    rows = "".join(f'{{"a": {i}, "text": "t {i}", "b": "x"}}\n' for i in range(9))
-    shard = tmp_path / f"shard{ending}"
-    shard.write_text(rows)
-    if ending == ".parquet":
-        table = pa.table({"a": range(9), "text": [f"t {i}" for i in range(9)], "b": ["x"] * 9})
-        pq.write_table(table, shard)
-    for kept, names in {"b,a": ["a", "b"], "text": ["text"], "": []}.items():
-        output = tmp_path / f"kept-{kept}"
-        encode(tokenizer, output, shard, "--keep-columns", kept)
-        written = pq.read_table(output / "shard.parquet")
-        assert written.column_names == [*names, "input_ids"]
-        assert written.num_rows == 9
-
-
-@pytest.mark.parametrize("special", [True, False])
-def test_columns_on_request_are_those_of_tokenizers(
-    tmp_path: Path, tokenizer: str, special: bool
-) -> None:
+def test_columns_on_request_are_those_of_tokenizers(tmp_path: Path, tokenizer: str) -> None:
     texts = [*TEXTS, None]
     shard = write_shard(tmp_path / "shard.parquet", texts)
     wanted = ",".join([*OPTIONAL, "num_tokens"])
-    args = ["--columns", wanted] if special else ["--columns", wanted, "--no-special-tokens"]
+    args = ["--columns", wanted, "--no-special-tokens"]
     encode(tokenizer, tmp_path / "out", shard, *args)
 
     table = pq.read_table(tmp_path / "out" / "shard.parquet")
     assert table.column_names == ["id", "text", "input_ids", *OPTIONAL, "num_tokens"]
     theirs = peer(vocab_of(tokenizer))
-    encodings = [theirs.encode(text, add_special_tokens=special) for text in TEXTS]
+    encodings = [theirs.encode(text, add_special_tokens=False) for text in TEXTS]
     assert table["input_ids"].to_pylist() == [*(e.ids for e in encodings), None]
     assert table["attention_mask"].to_pylist() == [*(e.attention_mask for e in encodings), None]
     assert table["token_type_ids"].to_pylist() == [*(e.type_ids for e in encodings), None]
@@ -215,28 +159,6 @@ def test_empty_shards_and_rows_without_text_stay_in_their_place(
     assert table["input_ids"].to_pylist() == [None, [2, the, 3], None, [2, 3]]
     for path in (tmp_path / "out").glob("*.parquet"):
         assert pq.read_schema(path).field("input_ids").type == pa.list_(pa.int32())
-
-
-def test_names_follow_the_input_into_sub_directories(
-    tmp_path: Path, tokenizer: str, expected: list[list[int]]
-) -> None:
-    source = tmp_path / "in"
-    write_shard(source / "en" / "a.txt.gz", TEXTS[:50])
-    write_shard(source / "de" / "deep er" / "a.b.jsonl", TEXTS[50:100])
-    write_shard(source / "z%20.parquet", TEXTS[100:])
-    encode(tokenizer, tmp_path / "out", source)
-    assert sorted(files_below(tmp_path / "out")) == [
-        ".manifest.json",
-        ".run.json",
-        ".tokenizer.json",
-        "README.md",
-        "de/deep er/a.b.parquet",
-        "en/a.parquet",
-        "z%20.parquet",
-    ]
-    ids = [column(tmp_path / "out" / place) for place in ("en", "de", ".")]
-    assert ids[0] + ids[1] == expected[:100]
-    assert ids[2] == expected[50:100] + expected[:50] + expected[100:]
 
 
 def test_the_manifest_adds_up(tmp_path: Path, tokenizer: str) -> None:
@@ -319,12 +241,9 @@ def test_shards_of_another_tokenizer_or_of_other_options_stay_alone(
     mine = ["--tokenizer", tokenizer]
     for args, reason in {
         ("--tokenizer", tmp_path / "vocab.txt"): "holds shards of another tokenizer",
-        (*mine, "--no-lowercase"): "holds shards of another tokenizer",
         (*mine, "--unk-scope", "character"): "holds shards of another tokenizer",
         (*mine, "--no-special-tokens"): "holds shards with another add_special_tokens",
         (*mine, "--keep-columns", ""): "holds shards with another keep_columns",
-        (*mine, "--columns", "num_tokens"): "holds shards with another columns",
-        (*mine, "--compression", "gzip"): "holds shards with another compression",
         (*mine, "--text-column", "body"): "holds shards with another text_column",
     }.items():
         outcome = wordpiece("encode", shard, "--output", output, *args)

@@ -21,9 +21,7 @@ from ..corpora import (
     column,
     done,
     english,
-    files_below,
     ids_by_peer,
-    manifest,
     multilingual,
     write_shard,
 )
@@ -38,8 +36,6 @@ MODELS: dict[str, dict[str, Any]] = {
     "gpt2": {"model": "bpe", "word_boundary": "bytes", "vocab_size": 400},
     "unigram": {"model": "unigram", "vocab_size": 400},
 }
-FOLLOW = ("--follow", "--poll", "0.1s", "--until-idle", "0s")
-DRAWN = {"word_end": {"bpe_dropout": 0.3}, "unigram": {"sample_alpha": 0.2}}
 
 
 class Trained:
@@ -72,20 +68,6 @@ def source(tmp_path: Path) -> Path:
     write_shard(tmp_path / "in" / "a.txt", TEXTS[:50])
     write_shard(tmp_path / "in" / "b.parquet", TEXTS[50:])
     return tmp_path / "in"
-
-
-def test_a_followed_dataset_is_that_of_a_batch_run(
-    trained: Trained, source: Path, tmp_path: Path
-) -> None:
-    done(*trained.call(source, tmp_path / "out", *FOLLOW))
-    done(*trained.call(source, tmp_path / "batch"))
-    found, wanted = files_below(tmp_path / "out"), files_below(tmp_path / "batch")
-    assert len((tmp_path / "out" / ".commits.jsonl").read_text().splitlines()) == 1
-    assert [found[name] for name in ("a.parquet", "b.parquet")] == [
-        wanted[name] for name in ("a.parquet", "b.parquet")
-    ]
-    assert manifest(tmp_path / "out") == manifest(tmp_path / "batch")
-    assert column(tmp_path / "batch") == trained.ids(TEXTS)
 
 
 def test_ids_alone_in_a_random_order_are_those_of_the_texts(

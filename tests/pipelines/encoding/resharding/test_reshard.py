@@ -17,7 +17,6 @@ import pytest
 
 import pipelines
 import wordpiece_core as wp
-from pipelines.encoding.options import FORMATS
 from pipelines.encoding.resharding import reshard, shuffle
 from pipelines.encoding.resharding.formats import ENDINGS, shown_tokens
 
@@ -37,7 +36,6 @@ from ...corpora import (
     write_shard,
 )
 from ...id_files import READERS, read_bin, read_ds, read_megatron
-from ...stopping import killed_before
 
 TEXTS: list[str | None] = [*english(700), None, "", *english(300, seed=1), None]
 NAMES = ("a.parquet", "b.jsonl", "sub/c.parquet", "sub/d.jsonl")
@@ -132,24 +130,20 @@ def test_small_inputs_are_joined_and_large_ones_divided(
     "how",
     [
         "--compression zstd",
-        "--compression lz4",
-        "--compression none",
         "--compression brotli --shuffle 1",
-        "--compression zstd --shuffle 1",
-        "--compression zstd --pack --max-length 64",
-        "--format bin",
+        "--format bin --pack --max-length 64",
     ],
 )
 def test_shards_are_within_a_factor_of_two_of_the_size(
     tmp_path: Path, tokenizer: str, how: str
 ) -> None:
-    texts = english(40_000, seed=3)
+    texts = english(20_000, seed=3)
     for part in range(10):  # prose, and what does not compress as well
-        some = texts[part * 4_000 : (part + 1) * 4_000]
+        some = texts[part * 2_000 : (part + 1) * 2_000]
         if part == 7:
-            some = [random.Random(i).randbytes(300).hex() for i in range(2_000)]
+            some = [random.Random(i).randbytes(300).hex() for i in range(1_000)]
         write_shard(tmp_path / "in" / f"{part:02}.txt", some)
-    size = 256 << 10
+    size = 128 << 10
     found = encode(
         tmp_path / "in", tokenizer, tmp_path / "out", "--shard-size", str(size), *how.split()
     )
@@ -173,17 +167,14 @@ def test_shuffled_texts_are_in_the_order_of_their_hashes(
     assert Counter(other) == Counter(TEXTS)
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_texts_are_split_by_their_hash(
-    tmp_path: Path, tokenizer: str, source: Path, shuffle: bool
-) -> None:
-    args = ["--shuffle", "7"] if shuffle else []
-    encode(source, tokenizer, tmp_path / "out", "--splits", "train=0.9,test=0.1", *args)
+def test_texts_are_split_by_their_hash(tmp_path: Path, tokenizer: str, source: Path) -> None:
+    splits = ("--splits", "train=0.9,test=0.1", "--shuffle", "7")
+    encode(source, tokenizer, tmp_path / "out", *splits)
     assert shards(tmp_path / "out") == [
         "test-00000-of-00001.parquet",
         "train-00000-of-00001.parquet",
     ]
-    texts = [text for _, _, text in shuffled(7)] if shuffle else TEXTS
+    texts = [text for _, _, text in shuffled(7)]
     loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
     assert list(loaded) == ["train", "test"]
     assert loaded["test"]["text"][:] == [text for text in texts if is_test(text)]
@@ -204,14 +195,13 @@ def test_a_split_without_rows_is_left_out_and_said(tmp_path: Path, tokenizer: st
     assert shards(tmp_path / "ids", "*.bin") == ["train-00000-of-00001.bin"]
 
 
-@pytest.mark.parametrize("args", [[], ["--shuffle", "1"]])
-def test_strings_of_any_kind_go_together(tmp_path: Path, tokenizer: str, args: list[str]) -> None:
+def test_strings_of_any_kind_go_together(tmp_path: Path, tokenizer: str) -> None:
     kinds = {"a": pa.string(), "b": pa.large_string(), "c": pa.string_view()}
     (tmp_path / "in").mkdir()
     for name, kind in kinds.items():
         table = pa.table({"text": pa.array([f"text {name}", None], kind)})
         pq.write_table(table, tmp_path / "in" / f"{name}.parquet")
-    encode(tmp_path / "in", tokenizer, tmp_path / "out", "--shard-size", "1MiB", *args)
+    encode(tmp_path / "in", tokenizer, tmp_path / "out", "--shard-size", "1MiB")
     texts = pq.read_table(tmp_path / "out" / "train-00000-of-00001.parquet")["text"]
     assert texts.type == pa.large_string()
     assert texts.null_count == 3
@@ -227,13 +217,7 @@ UNEVEN: dict[str, list[str | None]] = {
     "long rows that do not": [
         text for i in range(30) for text in (random.Random(i).randbytes(4000).hex(), SHORT[i])
     ],
-    "first what shrinks": [
-        *["ab " * 3000] * 60,
-        *(random.Random(i).randbytes(900).hex() for i in range(90)),
-    ],
     "long rows at both ends": ["x " * 40_000, *SHORT[:300], None, "", "y " * 40_000],
-    "rows of one size": SHORT,
-    "one row": ["z " * 30_000],
     "rows of any size": [
         random.Random(i).choice([SHORT[i], "spam " * (i * 37 % 5000), "", "x" * (i * 91 % 9000)])
         for i in range(300)
@@ -241,18 +225,13 @@ UNEVEN: dict[str, list[str | None]] = {
 }  # fmt: skip
 WAYS: dict[str, tuple[str, ...]] = {
     "plain": (),
-    "shuffled": ("--shuffle", "3"),
-    "splits": ("--splits", "train=0.7,test=0.3"),
     "packed": ("--pack", "--max-length", "32"),
-    "packed and shuffled": ("--pack", "--max-length", "600", "--padding", "--shuffle", "3"),
-    "ds": ("--format", "ds"),
     "megatron": ("--format", "megatron", "--shuffle", "3", "--splits", "train=0.7,test=0.3"),
-    "bin, packed": ("--format", "bin", "--pack", "--max-length", "64"),
-    "without compression": ("--compression", "none", "--keep-columns", "id"),
+    "without compression": ("--compression", "none", "--shuffle", "3"),
 }
 
 
-@pytest.mark.parametrize(("texts", "way"), zip([*UNEVEN, *UNEVEN], WAYS, strict=False))
+@pytest.mark.parametrize(("texts", "way"), zip(UNEVEN, WAYS, strict=True))
 def test_shards_have_all_rows_whatever_their_sizes(
     tmp_path: Path, tokenizer: str, texts: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,30 +240,19 @@ def test_shards_have_all_rows_whatever_their_sizes(
     write_shard(tmp_path / "in" / "b.jsonl", UNEVEN[texts][:100])
     encode(tmp_path / "in", tokenizer, tmp_path / "plain")
     wanted = Counter(map(repr, column(tmp_path / "plain")))
-    for size in (16 << 10, 64 << 10):
-        output = tmp_path / str(size)
-        found = encode(tmp_path / "in", tokenizer, output, "--shard-size", str(size), *WAYS[way])
-        named = {shard["name"].partition(".")[0] for shard in found["shards"]}
-        for split in ("train", "test"):
-            names = sorted(name for name in named if name.startswith(split))
-            many = len(names)
-            assert names == [f"{split}-{i:05}-of-{many:05}" for i in range(many)]
-        assert not (output / "_shards").exists()
-        for shard in found["shards"]:
-            assert (output / shard["name"]).stat().st_size == shard["output_bytes"]
-        assert sum(shard["tokens"] for shard in found["shards"]) == found["tokens"]
-        assert found["rows"] == sum(shard["rows"] for shard in found["shards"])
-        if not {"--pack", "--format"} & {*WAYS[way]}:
-            assert Counter(map(repr, column(output))) == wanted
-
-
-def test_little_of_small_packed_shards_is_left_out(tmp_path: Path, tokenizer: str) -> None:
-    """A row has half the size of a shard."""
-    write_shard(tmp_path / "in" / "a.txt", SHORT)
-    args = ["--pack", "--max-length", "1024", "--format", "bin", "--shard-size", "4400"]
-    found = encode(tmp_path / "in", tokenizer, tmp_path / "out", *args)
-    assert found["dropped_tokens"] < 1024
-    assert found["rows"] == found["tokens"] // 1022 or found["rows"] > 10
+    output = tmp_path / "out"
+    found = encode(tmp_path / "in", tokenizer, output, "--shard-size", "16KiB", *WAYS[way])
+    named = {shard["name"].partition(".")[0] for shard in found["shards"]}
+    for split in ("train", "test"):
+        names = sorted(name for name in named if name.startswith(split))
+        assert names == [f"{split}-{i:05}-of-{len(names):05}" for i in range(len(names))]
+    assert not (output / "_shards").exists()
+    for shard in found["shards"]:
+        assert (output / shard["name"]).stat().st_size == shard["output_bytes"]
+    assert sum(shard["tokens"] for shard in found["shards"]) == found["tokens"]
+    assert found["rows"] == sum(shard["rows"] for shard in found["shards"])
+    if not {"--pack", "--format"} & {*WAYS[way]}:
+        assert Counter(map(repr, column(output))) == wanted
 
 
 def test_a_dataset_without_rows_has_one_shard(tmp_path: Path, tokenizer: str) -> None:
@@ -368,15 +336,14 @@ def test_the_last_row_is_padded_if_told_so(tmp_path: Path, tokenizer: str, sourc
 
 
 @pytest.mark.parametrize("kind", list(READERS))
-@pytest.mark.parametrize("how", [(), ALL, ("--pack", "--max-length", "16", *ALL)])
+@pytest.mark.parametrize("how", [ALL, ("--pack", "--max-length", "16", *ALL)])
 def test_ids_alone_are_those_of_the_parquet_files(
     tmp_path: Path, tokenizer: str, source: Path, kind: str, how: tuple[str, ...]
 ) -> None:
-    args = how or ("--shard-size", "5KiB")
-    found = encode(source, tokenizer, tmp_path / "ids", "--format", kind, *args)
-    encode(source, tokenizer, tmp_path / "parquet", *(how[:-2] or args))
+    found = encode(source, tokenizer, tmp_path / "ids", "--format", kind, *how)
+    encode(source, tokenizer, tmp_path / "parquet", *how[:-2])
     read, ending = READERS[kind], "ds" if kind == "ds" else "bin"
-    for split in ("train", "test") if how else ("train",):
+    for split in ("train", "test"):
         paths = sorted((tmp_path / "ids").glob(f"{split}-*.{ending}"))
         rows = [row for path in paths for row in read(path)]
         there = [
@@ -390,7 +357,7 @@ def test_ids_alone_are_those_of_the_parquet_files(
         assert rows == [row for row in there if row]
     assert found["dtype"] == "uint16"
     call = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "ids"]
-    again = json.loads(done(*call, "--format", kind, *args, "--json").out)
+    again = json.loads(done(*call, "--format", kind, *how, "--json").out)
     assert again["kept"] == again["shards"] > 1
 
 
@@ -419,18 +386,6 @@ def test_numbers_of_tokens_are_shown_as_datatrove_does(tokens: int, shown: str) 
     assert shown_tokens(tokens) == shown
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_the_ready_config_of_packed_rows_goes_with_every_format(
-    tmp_path: Path, tokenizer: str, format: str
-) -> None:
-    config = Path(pipelines.__file__).parents[1] / "configs" / "packed-pretraining.yaml"
-    source = Path(write_shard(tmp_path / "a.txt", english(50)))
-    options = ["--config", config, "--max-length", "16", "--format", format]
-    encode(source, tokenizer, tmp_path / format, *options)
-    ending = {"parquet": "parquet", "ds": "ds"}.get(format, "bin")
-    assert (tmp_path / format / f"train-00000-of-00001.{ending}").stat().st_size > 0
-
-
 def test_large_vocabularies_have_ids_of_32_bits(tmp_path: Path) -> None:
     words = [*SPECIAL, *(f"w{n}" for n in range(65_536))]
     (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
@@ -447,31 +402,6 @@ def test_large_vocabularies_have_ids_of_32_bits(tmp_path: Path) -> None:
     assert read_megatron(tmp_path / "megatron" / name, 4) == wanted
 
 
-@pytest.mark.parametrize(
-    ("args", "fault"),
-    [
-        ("--format bin --keep-columns id", "--keep-columns: leave it out with --format bin"),
-        ("--format megatron --columns num_tokens", "--columns: leave it out with --format mega"),
-        ("--format bin --compression lz4", "--compression: leave it out with --format bin"),
-        ("--format megatron --id-type int32", "--id-type: leave it out with --format megatron"),
-        ("--shuffle 1 --max-length 8 --stride 2", "--shuffle: cannot be used with --stride"),
-        ("--splits train=0.9", "train=0.9 adds up to 0.9, not to 1"),
-        ("--splits a/b=1", "'a/b' is not the name of a split"),
-        ("--splits all=1", "'all' is not the name of a split"),
-        ("--shard-size 10", "'--shard-size': 10 is too little"),
-        ("--shard-size 1MiB --follow", "--shard-size: cannot be used with --follow"),
-    ],
-)
-def test_options_that_do_not_go_together_are_a_wrong_call(
-    tmp_path: Path, tokenizer: str, source: Path, args: str, fault: str
-) -> None:
-    call = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "out"]
-    outcome = wordpiece(*call, *args.split())
-    assert outcome.status == 2
-    assert fault in outcome.fault
-    assert not (tmp_path / "out").exists()
-
-
 # --- Columns --------------------------------------------------------------------------------------
 
 
@@ -486,61 +416,20 @@ def test_columns_that_an_input_lacks_are_null(tmp_path: Path, tokenizer: str) ->
 
 
 @pytest.mark.parametrize(
-    ("value", "kind"),
+    ("value", "reason"),
     [
-        ('"z"', "string"),
-        ("[1]", "list<item: int64>"),
+        ("[1]", "b.jsonl: column 'x' is list<item: int64>, but int64 in a.jsonl; leave it out"),
+        ("0.5", "a.parquet: column 'x' is double because of other inputs, and cannot hold all"),
     ],
 )
-def test_columns_of_different_types_are_named(
-    tmp_path: Path, tokenizer: str, value: str, kind: str
-) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.jsonl").write_text('{"text": "a", "x": 9007199254740993}\n')
-    (tmp_path / "in" / "b.jsonl").write_text(f'{{"text": "b", "x": {value}}}\n')
-    call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
-    fault = wordpiece(*call, "--shard-size", "1MiB", *ONE_WORKER).fault
-    assert f"b.jsonl: column 'x' is {kind}, but int64 in a.jsonl; leave it out with --keep" in fault
-
-
-@pytest.mark.parametrize(
-    ("value", "shard", "kind"),
-    [("0.5", "a.parquet", "double")],
-)
-@pytest.mark.parametrize("how", [("--shard-size", "1MiB"), ("--shuffle", "1"), ()])
 def test_values_that_no_type_of_all_inputs_holds_are_named(
-    tmp_path: Path, tokenizer: str, value: str, shard: str, kind: str, how: tuple[str, ...]
+    tmp_path: Path, tokenizer: str, value: str, reason: str
 ) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").write_text('{"text": "a", "x": 9007199254740993}\n')
     (tmp_path / "in" / "b.jsonl").write_text(f'{{"text": "b", "x": {value}}}\n')
     call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
-    fault = wordpiece(*call, *how, *ONE_WORKER).fault
-    place = shard if how else shard.replace("parquet", "jsonl")
-    assert f"{place}: column 'x' is {kind} because of other inputs, and cannot hold all" in fault
-
-
-@pytest.mark.parametrize("how", [("--shard-size", "1MiB"), ("--shuffle", "5")])
-def test_columns_of_any_kind_go_along(tmp_path: Path, tokenizer: str, how: tuple[str, ...]) -> None:
-    table = pa.table(
-        {
-            "text": pa.array(["a b", None, "c"], pa.string_view()),
-            "words": pa.array([["a"], None, []], pa.list_(pa.string())),
-            "kind": pa.array(["x", "y", "x"]).dictionary_encode(),
-            "more": pa.array([{"n": 1}, None, {"n": None}]),
-            "blob": pa.array([b"\xff", b"", None], pa.large_binary()),
-        }
-    )
-    (tmp_path / "in").mkdir()
-    for name in "ab":
-        pq.write_table(table, tmp_path / "in" / f"{name}.parquet")
-    encode(tmp_path / "in", tokenizer, tmp_path / "plain")
-    encode(tmp_path / "in", tokenizer, tmp_path / "out", *how)
-    found = pq.read_table(tmp_path / "out" / "train-00000-of-00001.parquet")
-    plain = pq.read_table(tmp_path / "plain" / "a.parquet")
-    assert found.schema.equals(plain.schema)
-    rows = [repr(row) for row in plain.to_pylist() * 2]
-    assert sorted(map(repr, found.to_pylist())) == sorted(rows)
+    assert reason in wordpiece(*call, "--shuffle", "1", *ONE_WORKER).fault
 
 
 # --- Workers, runners, reruns ---------------------------------------------------------------------
@@ -551,9 +440,9 @@ def test_columns_of_any_kind_go_along(tmp_path: Path, tokenizer: str, how: tuple
 def test_uneven_rows_are_divided_alike_on_any_number_of_workers(
     tmp_path: Path, tokenizer: str, way: str
 ) -> None:
-    for name, texts in zip("abc", UNEVEN.values(), strict=False):
-        write_shard(tmp_path / "in" / f"{name}.parquet", texts, rows_per_group=100)
-    args = ["--shard-size", "12KiB", *WAYS[way]]
+    for name in ("long rows that do not", "rows of any size", "long rows at both ends"):
+        write_shard(tmp_path / "in" / f"{name}.parquet", UNEVEN[name], rows_per_group=100)
+    args = ["--shard-size", "4KiB", *WAYS[way]]
     encode(tmp_path / "in", tokenizer, tmp_path / "one", *args)
     assert len(files_below(tmp_path / "one")) > 5
     mode = "multi_processing" if way == "packed" else "in_memory"
@@ -572,7 +461,7 @@ def test_stores_have_the_bytes_of_a_local_run(
     assert files_below(tmp_path / "remote") == files_below(tmp_path / "local")
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ["parquet", "megatron"])
 def test_a_rerun_changes_nothing_unless_a_file_of_a_shard_is_lost(
     tmp_path: Path, tokenizer: str, source: Path, format: str
 ) -> None:
@@ -617,14 +506,11 @@ def test_a_dataset_that_is_laid_out_is_of_its_inputs_and_options(
     assert "holds a dataset with the rows of a.txt too" in fault("--shuffle", "1")
 
 
-@pytest.mark.parametrize("how", [("--shard-size", "1MiB"), ALL])
-def test_bad_inputs_are_named_or_skipped(
-    tmp_path: Path, tokenizer: str, how: tuple[str, ...]
-) -> None:
+def test_bad_inputs_are_named_or_skipped(tmp_path: Path, tokenizer: str) -> None:
     for name in ("a.txt", "b.txt"):
         write_shard(tmp_path / "in" / name, english(20))
     (tmp_path / "in" / "bad.parquet").write_bytes(b"bad")
-    call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out", *how]
+    call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out", *ALL]
     outcome = wordpiece(*call, *ONE_WORKER)
     assert outcome.status == 1
     assert "bad.parquet" in outcome.fault
@@ -636,17 +522,3 @@ def test_bad_inputs_are_named_or_skipped(
     assert noted["rows"] == 40
     assert [error["input"] for error in noted["errors"]] == ["bad.parquet"]
     assert not (tmp_path / "out" / "_shards").exists()
-
-
-def test_an_input_that_is_fixed_while_the_dataset_is_not_whole_is_no_error(
-    tmp_path: Path, tokenizer: str
-) -> None:
-    write_shard(tmp_path / "in" / "a.txt", english(20))
-    (tmp_path / "in" / "b.parquet").write_bytes(b"bad")
-    args = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--shard-size", "1MiB"]
-    args += ["--on-error", "skip", "--output", str(tmp_path / "out")]
-    killed_before(1, r"written .*/made-", *args, *ONE_WORKER)
-    write_shard(tmp_path / "in" / "b.parquet", english(30))
-    done(*args, *ONE_WORKER)
-    noted = manifest(tmp_path / "out")
-    assert (noted["rows"], noted["errors"]) == (50, [])

@@ -10,7 +10,7 @@ import pytest
 
 import wordpiece_core as wp
 
-from ...corpora import ONE_WORKER, done, english, manifest, train_tokenizer, wordpiece, write_shard
+from ...corpora import ONE_WORKER, done, english, manifest, train_tokenizer, write_shard
 from ...id_files import read_sentences
 
 LINES = english(200)
@@ -76,22 +76,3 @@ def test_a_dataset_of_sentences_is_shown_by_its_documents(
     shown = done("inspect", tmp_path / "out", "--rows", "999", "--json").out.splitlines()[1:]
     ids = [json.loads(line)["input_ids"] for line in shown]
     assert ids == [[*chain(*document)] for document in documents(tokenizer)]
-
-
-@pytest.mark.parametrize(
-    ("args", "fault"),
-    [
-        ("", "--split-sentences: give --format megatron too"),
-        ("--format bin", "--split-sentences: give --format megatron too"),
-        ("--format megatron --max-length 8", "--max-length: cannot be used with --split-sentences"),
-        ("--format megatron --pack --max-length 8", "--pack: cannot be used with --split-sent"),
-        ("--format megatron --append-eos", "--append-eos: cannot be used with --split-sentences"),
-    ],
-)
-def test_options_that_do_not_go_with_sentences_are_a_wrong_call(
-    tmp_path: Path, tokenizer: str, source: Path, args: str, fault: str
-) -> None:
-    call = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "out"]
-    outcome = wordpiece(*call, "--split-sentences", *args.split())
-    assert outcome.status == 2
-    assert outcome.fault.startswith(fault), outcome.fault
