@@ -133,23 +133,7 @@ def test_jobs_run_in_a_notebook_and_show_a_bar(tmp_path: Path, shard: str) -> No
     assert any(widgets in o.data for o in outputs if o.output_type == "display_data")
 
 
-def test_a_path_with_words_of_the_command_line_is_shown_as_it_is(tmp_path: Path) -> None:
-    folder = tmp_path / "INPUT" / "my--output"
-    bad = write_shard(folder / "a--keep-columns.jsonl", ["a"])
-    Path(bad).write_text('{"text": 1}\n')
-    with pytest.raises(wp.InputError) as raised:
-        pipelines.count(bad, output=tmp_path / "words", quiet=True)
-    assert str(raised.value).startswith(f"{bad}: the lines after byte 0 ")
-    with pytest.raises(wp.InputError) as raised:
-        pipelines.count(folder / "--text-column.txt", output=tmp_path / "words", quiet=True)
-    assert str(raised.value) == f"{folder}/--text-column.txt: no such file or directory"
-    with pytest.raises(wp.OptionError) as raised:
-        pipelines.count(bad, output=bad, quiet=True)
-    assert str(raised.value).startswith(f"output: {bad} is not a directory")
-
-
-@pytest.mark.parametrize("mode", ["in_memory", "multi_threading"])
-def test_workers_name_the_option_that_helps(tmp_path: Path, mode: str) -> None:
+def test_workers_name_the_option_that_helps(tmp_path: Path) -> None:
     """What a worker finds wrong: a file that the driver did not look into."""
     rows = [{"text": "a", "kept": {}}]
     path = tmp_path / "INPUT" / "a.jsonl"
@@ -157,7 +141,7 @@ def test_workers_name_the_option_that_helps(tmp_path: Path, mode: str) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("[UNK]\n[CLS]\n[SEP]\na\n")
-    beam_args = [f"--direct_running_mode={mode}", "--direct_num_workers=1"]
+    beam_args = ["--direct_running_mode=in_memory", "--direct_num_workers=1"]
     with pytest.raises(wp.InputError) as raised:
         pipelines.encode(
             path, tokenizer=vocab, output=tmp_path / "out", beam_args=beam_args, quiet=True

@@ -139,17 +139,12 @@ def test_ids_are_added_to_record_batches() -> None:
 
 
 def test_pairs_and_what_is_asked_for_beside_ids() -> None:
+    options = {"max_length": 6, "columns": ["token_type_ids"]}
     with LocalPipeline() as pipeline:
         encoded = (
             pipeline
             | beam.Create([{"q": "a", "p": "b b b"}])
-            | pipelines.EncodeTexts(
-                TOKENIZER,
-                text_column="q",
-                text_pair_column="p",
-                max_length=6,
-                columns=["token_type_ids"],
-            )
+            | pipelines.EncodeTexts(TOKENIZER, text_column="q", text_pair_column="p", **options)
         )
         ids = {"input_ids": [2, 4, 3, 5, 5, 3], "token_type_ids": [0, 0, 0, 1, 1, 1]}
         assert_that(encoded, equal_to([{"q": "a", "p": "b b b"} | ids]))
@@ -216,16 +211,6 @@ def test_a_text_alone_is_no_pair_and_does_not_lose_its_place() -> None:
         encode = pipelines.EncodeTexts(TOKENIZER, **options)
         with pytest.raises(Exception, match=reason), LocalPipeline() as pipeline:
             pipeline | beam.Create(["a"]) | encode
-
-
-def test_wrong_options_are_refused_where_the_transform_is_made() -> None:
-    with pytest.raises(wp.OptionError, match="stride: give a `max_length` too"):
-        pipelines.EncodeTexts(TOKENIZER, stride=2)
-    cls = r"the vocabulary has no \[CLS\] or no \[SEP\]; give `add_special_tokens=False`"
-    with pytest.raises(wp.OptionError, match=cls):
-        pipelines.EncodeTexts(wp.Tokenizer(["[UNK]"]))
-    with pytest.raises(wp.InputError, match="nothing"):
-        pipelines.EncodeTexts("nothing")
 
 
 def test_options_that_are_not_of_encoding_are_refused() -> None:

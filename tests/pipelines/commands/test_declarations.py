@@ -316,13 +316,6 @@ def test_inputs_of_a_config_give_way_to_a_word_table_of_the_command_line(tmp_pat
     assert "give either INPUT" in wordpiece("train", shard, *args).fault
 
 
-def test_values_of_the_environment_are_quoted_as_in_a_shell(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("WORDPIECE_COUNT_INPUTS", "'a b' c")
-    assert of_command("count", "--output", "out").inputs == ("a b", "c")
-
-
 def test_numbers_of_numpy_and_paths_as_they_come_are_values(tmp_path: Path) -> None:
     call = TrainCall.of(
         inputs=(path for path in [tmp_path / "a", tmp_path / "b"]),

@@ -12,13 +12,10 @@ from ..corpora import process
 @pytest.mark.parametrize(
     ("args", "status"),
     [
-        (["--help"], 0),
         (["encode", "--help"], 0),
         (["inspect", "VOCAB", "hug"], 0),
         (["inspect", "FINISHED"], 0),
         (["count", "TEXT", "--output", "OUT", "--ouput", "X"], 2),
-        (["count", "TEXT", "--output", "OUT", "--flink_master", "X"], 2),
-        (["train", "TEXT", "--output", "OUT", "--vocab-size", "many"], 2),
         (["count", "TEXT", "--output", "OUT", "--config", "NOWHERE"], 2),
         (["encode", "TEXT", "--tokenizer", "VOCAB", "--output", "OUT", "--dry-run"], 0),
         (["encode", "TEXT", "--tokenizer", "VOCAB", "--output", "FINISHED"], 0),
