@@ -1,6 +1,7 @@
 """Files to read in tests, and what reading gives."""
 
 import gzip
+import io
 import json
 import tempfile
 from collections.abc import Callable, Iterator
@@ -52,6 +53,20 @@ def write_parquet(
 ) -> InputFile:
     pq.write_table(table, path, row_group_size=rows, **options)
     return resolve([str(path)])[0]
+
+
+def parquet(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=2, **options)
+    return sink.getvalue()
+
+
+def ipc(table: pa.Table, stream: bool, rows: int = 2, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    new = pa.ipc.new_stream if stream else pa.ipc.new_file
+    with new(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table, max_chunksize=rows)
+    return sink.getvalue()
 
 
 @contextmanager

@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from .. import hub
-from ..corpora import done, english, files_below, process, train_tokenizer, wordpiece, write_shard
+from ..corpora import (
+    ONE_WORKER,
+    done,
+    english,
+    files_below,
+    process,
+    train_tokenizer,
+    wordpiece,
+    write_shard,
+)
 
 TEXTS = english(60)
 NAMES = ("data/a.parquet", "data/sub/b c.jsonl", "data/c.txt.gz", "data/d.arrow")
@@ -43,28 +52,25 @@ def environment(endpoint: str, tmp_path: Path) -> dict[str, str]:
     return os.environ | {"HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "hf")}
 
 
-@pytest.mark.parametrize(("mode", "revision"), [("in_memory", ""), ("multi_processing", "@main")])
 def test_inputs_on_the_hub_are_read_as_local_ones(
-    tmp_path: Path, files: Path, endpoint: str, mode: str, revision: str
+    tmp_path: Path, files: Path, endpoint: str
 ) -> None:
-    beam = ["--", f"--direct_running_mode={mode}", "--direct_num_workers=2"]
-    place = f"hf://datasets/owner/name{revision}/data"
+    place = "hf://datasets/owner/name@main/data"
     env = environment(endpoint, tmp_path)
-    far = process("count", place, "--output", tmp_path / "far", *beam, env=env)
+    far = process("count", place, "--output", tmp_path / "far", *ONE_WORKER, env=env)
     assert far.status == 0, far.err
     done("count", files / "data", "--output", tmp_path / "near")
     assert files_below(tmp_path / "far") == files_below(tmp_path / "near")
-    if mode == "in_memory":
-        tokenizer = train_tokenizer(tmp_path / "t", TEXTS, "--vocab-size", "80")
-        args = ["--tokenizer", tokenizer, "--output"]
-        far = process("encode", f"{place}/**/*.*", *args, tmp_path / "x", *beam, env=env)
-        assert far.status == 0, far.err
-        done("encode", files / "data", *args, tmp_path / "y")
-        found, expected = (
-            {name: data for name, data in files_below(tmp_path / out).items() if "json" not in name}
-            for out in ("x", "y")
-        )
-        assert found == expected
+    tokenizer = train_tokenizer(tmp_path / "t", TEXTS, "--vocab-size", "80")
+    args = ["--tokenizer", tokenizer, "--output"]
+    far = process("encode", f"{place}/**/*.*", *args, tmp_path / "x", *ONE_WORKER, env=env)
+    assert far.status == 0, far.err
+    done("encode", files / "data", *args, tmp_path / "y")
+    found, expected = (
+        {name: data for name, data in files_below(tmp_path / out).items() if "json" not in name}
+        for out in ("x", "y")
+    )
+    assert found == expected
 
 
 def test_what_is_not_on_the_hub_is_named_in_one_line(tmp_path: Path, endpoint: str) -> None:

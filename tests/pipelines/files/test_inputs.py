@@ -1,12 +1,10 @@
 """What holds for every format."""
 
 import gzip
-import pickle
 import re
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipelines.files import inputs
@@ -15,7 +13,9 @@ from pipelines.files.inputs import TextColumns, open_shard, plan, read_texts, re
 from ..shard_files import (
     COMPRESS,
     fault,
+    ipc,
     json_lines,
+    parquet,
     rows_of,
     texts,
     texts_of,
@@ -23,35 +23,13 @@ from ..shard_files import (
     write_parquet,
 )
 
-
-def test_an_empty_text_file_has_no_rows(tmp_path: Path) -> None:
-    for ending in (".txt", ".jsonl"):
-        file = write(tmp_path / f"a{ending}", b"")
-        assert plan([file], "text") == []
-        assert rows_of(file) == []
-        assert open_shard(file, TextColumns()).schema == pa.schema([("text", pa.string())])
-
-
 # --- What every format does -----------------------------------------------------------------------
-
-
-def ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def parquet(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    return sink.getvalue().to_pybytes()
 
 
 UNCHECKED = pa.array([b"n\xc3\xa9", b"\xffa\xe2\x82"]).view(pa.string())
 FILES = {
     ".parquet": parquet(pa.table({"text": UNCHECKED})),
-    ".arrow": ipc(pa.table({"text": UNCHECKED})),
+    ".arrow": ipc(pa.table({"text": UNCHECKED}), False),
     ".txt": b"n\xc3\xa9\n\xffa\xe2\x82",
     ".jsonl": b'\xef\xbb\xbf{"text": "n\xc3\xa9"}\n\n{"text": "\xffa\xe2\x82"}',
     ".csv": b"text\nn\xc3\xa9\n\xffa\xe2\x82",
@@ -117,9 +95,9 @@ def test_absent_columns_are_named(tmp_path: Path, ending: str) -> None:
 def test_kept_columns_are_in_the_order_of_the_file_and_text_is_read_anyway(tmp_path: Path) -> None:
     nested = [{"a": 1, "b": [1, 2]}, None]
     table = pa.table({"id": [1, 2], "text": ["x", "y"], "text.n": [3, 4], "meta": nested})
-    parquet = write_parquet(tmp_path / "a.parquet", table)
+    stored = write_parquet(tmp_path / "a.parquet", table)
     jsonl = write(tmp_path / "a.jsonl", json_lines(table.to_pylist()))
-    for file in (parquet, jsonl):
+    for file in (stored, jsonl):
         for columns in (None, [], ["meta", "id"], ["text"], ["meta"], ["text.n", "text"]):
             kept = [name for name in table.column_names if columns is None or name in columns]
             shard = open_shard(file, TextColumns(), columns)
@@ -180,14 +158,3 @@ def test_what_is_wrong_with_a_file_that_was_not_looked_into_is_said_by_its_reade
         alone = fault(lambda file=file: texts(file))
         assert found == alone
         assert found.startswith(f"{file.path}: ")
-
-
-def test_ranges_can_be_sent_to_another_process(tmp_path: Path) -> None:
-    files = [
-        write(tmp_path / "b.txt", "x\ny\n"),
-        write_parquet(tmp_path / "a.parquet", pa.table({"text": ["a"]})),
-    ]
-    ranges = plan(files, "text", 1)
-    assert pickle.loads(pickle.dumps(ranges)) == ranges
-    assert [part.file for part in ranges] == [files[0]] * 4 + [files[1]]
-    assert len(set(ranges)) == 5

@@ -134,43 +134,14 @@ def test_numbers_are_read_exactly_or_refused(literals: list[str], place: str, bl
 
 
 @pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        (["9223372036854775807", "-9223372036854775808"], pa.int64()),
-        (["9007199254740993", "9007199254740992"], pa.int64()),
-        (["9007199254740992", "0.5"], pa.float64()),
-        (["1.5", "1e2", "2", "Infinity", "NaN"], pa.float64()),
-        (["[1]", "[]", "[1, null]"], pa.list_(pa.int64())),
-        (['{"id": 1}', '{"id": 9007199254740993}'], pa.struct([("id", pa.int64())])),
-        (['"2020-01-01T00:00:00Z"', '"2020-01-01"'], pa.string()),
-        (['["2020-01-01"]', '["2020-01-01 10:20:30"]'], pa.list_(pa.string())),
-    ],
-)
-@pytest.mark.parametrize("block", [1, 1 << 20])
-def test_a_type_holds_all_values_of_the_file(
-    tmp_path: Path, values: list[str], kind: pa.DataType, block: int
-) -> None:
-    file = write(tmp_path / "a.jsonl", "\n".join(f'{{"text": "a", "x": {v}}}' for v in values))
-    with mock.patch.object(line_input, "BLOCK_BYTES", block):
-        assert open_shard(file, TextColumns()).schema.field("x").type == kind
-        assert repr([row["x"] for row in rows_of(file)]) == repr(
-            pa.array([json.loads(value) for value in values], kind).to_pylist()
-        )
-
-
-@pytest.mark.parametrize(
     ("values", "reason"),
     [
         (["9007199254740993", "1.5"], "an integer that no type of all its values holds"),
-        (["1.5", "9007199254740993"], "an integer that no type of all its values holds"),
         (["18446744073709551615"], "an integer that no type of all its values holds"),
         (["1", "1" * 30], "an integer that no type of all its values holds"),
-        (["[1, 9007199254740993, 1e2]"], "an integer that no type of all its values holds"),
         (['{"a": {"id": 1.5}}', '{"a": {"id": 9007199254740993}}'], "an integer that no type"),
         (["1", "1e400"], "Number too big"),
-        (["1", "9" * 309], "an integer that no type of all its values holds"),
         (['{"id": 1, "id": 2}'], "was specified twice"),
-        (['1, "x": 2'], "was specified twice"),
     ],
 )
 @pytest.mark.parametrize("block", [1, 1 << 20])
@@ -188,18 +159,12 @@ def test_numbers_that_no_type_holds_are_refused(
             assert rows_of(file, ["text"]) == [{"text": "a"}] * len(values)
 
 
-@pytest.mark.parametrize("block", [1, 30, 1 << 20])
+@pytest.mark.parametrize("block", [1, 1 << 20])
 def test_lone_surrogates_that_are_escaped_are_replaced_and_counted(
     tmp_path: Path, block: int
 ) -> None:
-    values = [
-        r"\ud83d",
-        r"\ud83d\ude00",
-        r"\\ud83d",
-        r"\\\ude00",
-        r"a\uDBFF\ud83d\udE00z",
-        r"\udc00\ud800",
-    ]
+    values = [r"\ud83d", r"\ud83d\ude00", r"\\ud83d", r"\\\ude00"]
+    values += [r"a\uDBFF\ud83d\udE00z", r"\udc00\ud800"]
     lines = "".join(f'{{"text": "{v}", "m": {{"x": "{v}"}}}}\n' for v in values)
     file = write(tmp_path / "a.jsonl", lines)
     wanted = ["\ufffd", "\U0001f600", r"\ud83d", "\\\ufffd", "a\ufffd\U0001f600z", "\ufffd\ufffd"]
@@ -208,18 +173,6 @@ def test_lone_surrogates_that_are_escaped_are_replaced_and_counted(
         assert rows_of(file) == [{"text": value, "m": {"x": value}} for value in wanted]
         batches = list(open_shard(file, TextColumns()).batches())
     assert sum(batch.replaced for batch in batches) == 2 * 5
-
-
-@pytest.mark.parametrize("block", [1, 20, 1 << 20])
-def test_byte_order_marks_at_the_beginning_of_lines_are_white_space(
-    tmp_path: Path, block: int
-) -> None:
-    mark = b"\xef\xbb\xbf"
-    data = b"".join(mark + b'{"text": "%d' % i + mark + b'"}\n' for i in range(5))
-    file = write(tmp_path / "a.jsonl", data)
-    with mock.patch.object(line_input, "BLOCK_BYTES", block):
-        assert texts(file) == [f"{i}\ufeff" for i in range(5)]
-        assert rows_of(file) == [{"text": f"{i}\ufeff"} for i in range(5)]
 
 
 CONFLICT = [{"text": "a", "id": 1}, {"text": "b", "id": "x"}, {"text": "c", "id": [1]}]
@@ -251,8 +204,8 @@ def nested(levels: int, opening: str, closing: str) -> str:
     return f'{{"text": "a", "x": {opening * (levels - 1)}1{closing * (levels - 1)}}}'
 
 
-@pytest.mark.parametrize("brackets", [("[", "]"), ('{"a": ', "}"), ('[{"a\\"]}": ', "}]")])
-@pytest.mark.parametrize("lines_before", [0, 3, 2000])
+@pytest.mark.parametrize("brackets", [("[", "]"), ('[{"a\\"]}": ', "}]")])
+@pytest.mark.parametrize("lines_before", [0, 2000])
 def test_values_nested_too_deeply_are_refused_for_encoding(
     tmp_path: Path, lines_before: int, brackets: tuple[str, str]
 ) -> None:
@@ -270,40 +223,24 @@ def test_values_nested_too_deeply_are_refused_for_encoding(
             assert re.search("nested more than 100 levels|recursion", message)
 
 
-def test_values_nested_as_deeply_as_allowed_are_encoded(tmp_path: Path) -> None:
-    line = nested(json_input.MAX_DEPTH, "[", "]")
-    file = write(tmp_path / "a.jsonl", line + "\n")
-    assert rows_of(file) == [json.loads(line)]
-    deeper = nested(15_000, "[", "]")
-    file = write(tmp_path / "b.jsonl", '{"text": "a"}\n' + deeper + "\n")
-    assert texts(file) == ["a", "a"]
-    assert rows_of(file, ["text"]) == [{"text": "a"}] * 2
-
-
 BAD_LINES = {
     '{"text": "c"': "not a JSON object|Missing a comma",
     "text": "not a JSON object|Invalid value",
     '{"text": "c"} {"text": "d"}': "not one JSON object on each line|Extra data",
-    '{"text": "c"},': "not a JSON object",
-    '{"text":': "not a JSON object|Invalid value",
     '{"text": "c", "text": "d"}': "twice",
     "null": "not a JSON object",
-    "[1]": "not a JSON object|a JSON array",
-    '"c"': "not a JSON object",
     '{"text": 3}': "/text.* changed from (string to number|number to string)",
-    '{"text": true}': "/text.* changed from (string to boolean|boolean to string)",
-    '{"text": ["c"]}': "/text.* changed from (string to array|array to string)",
     '{"text": {"c": 1}}': "/text.* changed from (string to object|object to string)",
 }
 
 
 @pytest.mark.parametrize("bad", BAD_LINES)
-@pytest.mark.parametrize("ending", COMPRESS)
+@pytest.mark.parametrize("ending", ["", ".zst"])
 def test_a_bad_json_line_is_an_error_that_says_about_where(
     tmp_path: Path, bad: str, ending: str
 ) -> None:
     good = [f'{{"text": "line {i}"}}' for i in range(200)]
-    for line, size in [(2, 1 << 20), (101, 50), (101, 1 << 20), (201, 333)]:
+    for line, size in [(2, 1 << 20), (101, 50), (201, 333)]:
         lines = [*good[: line - 2], "", bad, *good[line:]]
         data = "\n".join(lines).encode()
         file = write(tmp_path / f"a.jsonl{ending}", COMPRESS[ending](data))

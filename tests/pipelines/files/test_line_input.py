@@ -1,6 +1,5 @@
 """However a text file is split, its lines are those of a few lines of plain Python."""
 
-from itertools import pairwise
 from pathlib import Path
 from unittest import mock
 
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipelines.files import line_input
 
-from ..shard_files import COMPRESS, fault, new_file, rows_of, sizes, texts, write
+from ..shard_files import fault, new_file, rows_of, sizes, texts, write
 
 ATOMS = [b"a", b"bc ", b"\n", b"\n", b"\r\n", b"\r", b"\xff", b"\xe2\x82", "é".encode(), b"\x00"]
 text_bytes = st.builds(
@@ -30,16 +29,6 @@ def lines_of(data: bytes) -> list[str]:
 def test_any_ranges_of_a_text_file_give_its_lines(data: bytes, size: int, block: int) -> None:
     with new_file(".txt", data) as file, mock.patch.object(line_input, "BLOCK_BYTES", block):
         assert texts(file, range_bytes=size) == lines_of(data)
-
-
-@given(text_bytes, st.lists(st.integers(0, 100), max_size=3), st.sampled_from([".gz", ".zst"]))
-def test_concatenated_compressed_files_are_read_whole(
-    data: bytes, cuts: list[int], ending: str
-) -> None:
-    bounds = [0, *sorted(cuts), len(data)]
-    packed = b"".join(COMPRESS[ending](data[a:b]) for a, b in pairwise(bounds))
-    with new_file(f".txt{ending}", packed) as file:
-        assert texts(file) == lines_of(data)
 
 
 @given(text_bytes, sizes)

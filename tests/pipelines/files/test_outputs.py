@@ -114,20 +114,6 @@ def test_tables_become_row_groups_and_batches_too(directory: str) -> None:
     assert parquet.read() == table
 
 
-def test_a_long_table_is_one_row_group(tmp_path: Path) -> None:
-    path = str(tmp_path / "a.parquet")
-    table = pa.table({"a": pa.nulls(1_100_000, pa.int8())})
-    assert outputs.write_parquet(path, table) == 1_100_000
-    assert pq.read_metadata(path).num_row_groups == 1
-
-
-def test_no_tables_make_a_parquet_file_without_rows(directory: str) -> None:
-    path = join(directory, "a.parquet")
-    schema = pa.schema([("a", pa.string())])
-    assert outputs.write_parquet(path, [], schema) == 0
-    assert pq.read_table(pa.BufferReader(read(path))) == schema.empty_table()
-
-
 def test_json_is_written_for_people_and_read_back(directory: str) -> None:
     path = join(directory, "a.json")
     value = {"z": ["é", 1], "a": None}
@@ -151,45 +137,6 @@ def test_the_bytes_of_a_file_are_read_as_they_are(directory: str) -> None:
             storage.read_bytes(missing)
         assert str(caught.value).startswith(f"{missing}: cannot be read (")
         assert "\n" not in str(caught.value)
-
-
-def test_a_file_is_moved_in_place_of_another(directory: str) -> None:
-    source, target = (join(directory, name) for name in ("deep/a b.json", "c.json"))
-    storage.make_directory(join(directory, "deep"))
-    outputs.write_json(source, "new")
-    outputs.write_json(target, "old")
-    storage.move(source, target)
-    assert everything(directory) == ["c.json"]
-    assert outputs.read_json(target) == "new"
-    with pytest.raises(StorageError) as caught:
-        storage.move(source, target)
-    assert str(caught.value).startswith(f"{target}: cannot be written (")
-    assert outputs.read_json(target) == "new"
-
-
-def test_directories_are_listed_by_name(directory: str) -> None:
-    for name in ("b.txt", "a.txt", "deep/er/c.txt", "_m.json"):
-        storage.make_directory(join(directory, os.path.dirname(name)))
-        outputs.write_json(join(directory, name), 1)
-    assert outputs.list_directory(directory) == ["_m.json", "a.txt", "b.txt"]
-    assert everything(directory) == ["_m.json", "a.txt", "b.txt", "deep/er/c.txt"]
-    assert outputs.list_directory(join(directory, "deep", "er")) == ["c.txt"]
-    assert outputs.list_directory(join(directory, "no")) == []
-
-
-def test_files_are_deleted_if_they_are_there_and_directories_if_they_are_empty(
-    directory: str,
-) -> None:
-    path = join(directory, "d")
-    storage.make_directory(join(path, "e"))
-    outputs.write_json(join(path, "a.json"), 1)
-    storage.delete_empty_directory(path)
-    assert everything(directory) == ["d/a.json"]
-    storage.delete_file(join(path, "a.json"))
-    storage.delete_file(join(path, "a.json"))
-    storage.delete_empty_directory(path)
-    storage.delete_empty_directory(path)
-    assert storage.info(path) is None
 
 
 def test_a_writer_killed_midway_leaves_a_temporary_file_only(tmp_path: Path) -> None:
