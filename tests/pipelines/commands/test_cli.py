@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +19,6 @@ from ..corpora import (
     files_below,
     manifest,
     process,
-    script,
     train_tokenizer,
     wordpiece,
     write_shard,
@@ -76,20 +71,6 @@ def test_help_has_on_its_first_screen_what_most_people_need(command: str) -> Non
     assert outcome.err == ""
 
 
-@pytest.mark.parametrize("args", [[], ["--help"], ["--version"], ["train", "--help"]], ids=str)
-def test_help_is_there_without_loading_beam_or_arrow(args: list[str]) -> None:
-    code = (
-        "import sys\nfrom pipelines.commands.cli import main\n"
-        f"try: main({args})\n"
-        "except SystemExit as done: print(done.code, sorted(sys.modules), file=sys.stderr)"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    status, loaded = ended.stderr.split(" ", 1)
-    assert status == "0"
-    assert not {"apache_beam", "pyarrow", "numpy", "grpc", "rich"} & set(loaded.split("'"))
-    assert ended.stdout.startswith(("Usage: wordpiece", "wordpiece, version 0."))
-
-
 def test_a_config_may_hold_a_section_for_each_command_and_flags_win(
     tmp_path: Path, shard: str
 ) -> None:
@@ -140,55 +121,10 @@ def test_the_ready_configs_run(tmp_path: Path, shard: str, config: Path) -> None
         assert noted == noted | given | sizes
 
 
-def test_away_from_a_terminal_each_stage_is_a_line(tmp_path: Path, shard: str) -> None:
-    outcome = process("train", shard, "--output", tmp_path / "tok", "--vocab-size", "60")
-    assert outcome.status == 0
-    stages = [line.split(": done, ")[0] for line in outcome.lines]
-    assert stages == ["count", "alphabet", "aggregate", "merge"]
-    assert outcome.lines[0].startswith("count: done, 0 MB, 0 MB/s, 30 rows, ")
-    assert re.match(r"merge: done, 60 tokens, \d+ merges, ", outcome.lines[3])
-    assert "\r" not in outcome.err + outcome.out
-    assert "\x1b" not in outcome.err + outcome.out
-
-
-def test_on_a_terminal_each_stage_is_a_bar(tmp_path: Path, shard: str) -> None:
-    driver, terminal = pty.openpty()
-    args = ["count", shard, "--output", str(tmp_path / "words")]
-    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
-    running = subprocess.Popen(
-        [*script(), *args], stdin=terminal, stdout=terminal, stderr=terminal, env=environment
-    )
-    os.close(terminal)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(driver, 1 << 16)
-        except OSError:  # so Linux says that nobody holds the other side any more
-            break
-        if not chunk:
-            break
-        shown += chunk
-    os.close(driver)
-    assert running.wait() == 0
-    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.decode())
-    bar = [
-        line
-        for line in re.split(r"[\r\n]+", text)
-        if line.lstrip(" ⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏").startswith("count ")
-    ]
-    assert "━━━━━━━━━━━━━━━━━━━━━━━━" in bar[-1]
-    assert "0 MB/s, 30 rows" in bar[-1]
-    assert "count: done" not in text
-    assert text.splitlines()[-1] == f"word table: {tmp_path / 'words'}"
-
-
-@pytest.mark.parametrize("mode", ["default", "in_memory", "multi_threading", "multi_processing"])
-def test_nothing_of_the_libraries_beneath_is_shown(tmp_path: Path, shard: str, mode: str) -> None:
+def test_nothing_of_the_libraries_beneath_is_shown(tmp_path: Path, shard: str) -> None:
     tokenizer = train_tokenizer(tmp_path, english(30), "--vocab-size", "60")
-    workers = "1" if mode == "in_memory" else "2"
-    beam = ["--", f"--direct_running_mode={mode}", f"--direct_num_workers={workers}"]
     args = ["encode", shard, "--tokenizer", tokenizer, "--output", tmp_path / "out"]
-    outcome = process(*args, *(beam if mode != "default" else []))
+    outcome = process(*args)
     assert outcome.status == 0
     out, err = outcome.out.splitlines(), outcome.lines
     assert [line.split(":")[0] for line in out] == ["read", "shards", "tokens", "dataset"]
@@ -304,8 +240,3 @@ def test_an_option_of_beam_is_told_where_it_goes(option: str) -> None:
     outcome = wordpiece("count", "x", "--output", "y", option)
     assert outcome.status == 2
     assert f"options for Beam go after --, as in: -- {option.split('=')[0]}" in outcome.fault
-
-
-def test_an_option_that_nobody_knows_has_the_hint_of_the_nearest() -> None:
-    for option in ("--vocabsize", "--vocab_size"):
-        assert "--vocab-size" in wordpiece("train", "x", "--output", "y", option, "9").fault

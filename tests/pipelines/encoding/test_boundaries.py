@@ -124,7 +124,7 @@ def test_packed_rows_are_documents_with_their_tokens_and_nothing_else(
 
 def test_a_followed_dataset_has_them_too(tmp_path: Path, gpt: Path, source: Path) -> None:
     call = ["encode", source, "--tokenizer", gpt, "--output", tmp_path / "out", "--append-eos"]
-    done(*call, "--follow", "--until-idle", "0s", *ONE_WORKER)
+    done(*call, "--follow", "--poll", "0.1s", "--until-idle", "0s", *ONE_WORKER)
     assert rows_of(tmp_path / "out") == documents(gpt, MARKS["append"])
 
 

@@ -13,14 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import wordpiece_core as wp
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-from pipelines.encoding.directory.shards import Journal, NewShard, finish_shards
-from pipelines.encoding.directory.state import read_contents
-from pipelines.encoding.directory.status import ShardResult
-from pipelines.files.lease import Lease
-from pipelines.files.outputs import NewFile
-from wordpiece_core import storage
 
 from ..corpora import (
     Outcome,
@@ -33,7 +26,6 @@ from ..corpora import (
     write_shard,
     write_shards,
 )
-from ..faulty_store import Faults, install
 from ..test_bad_input import corrupt_page, truncated
 
 TEXTS = english(200)
@@ -75,10 +67,8 @@ def identities(directory: Path) -> dict[str, tuple[int, int]]:
 
 
 BAD = {
-    "truncated footer": ("001.parquet", truncated, "cannot be read", None),
     "no text column": ("001.parquet", without_text, "no column 'text'", None),
     "corrupt row group": ("001.parquet", corrupt_page, "row group 1: cannot be read", 1),
-    "empty file": ("001.parquet", lambda path: path.write_bytes(b""), "cannot be read", None),
     "not JSON": ("sub/bad.jsonl", no_json, "the lines after byte 0 cannot be read", None),
 }
 
@@ -239,23 +229,6 @@ def test_no_shard_stays_of_an_input_that_went_bad_and_then_away(
     assert listed == {"000.parquet", "002.parquet", "003.parquet"} == identities(output).keys()
 
 
-def test_a_file_has_one_shard_in_a_directory(
-    tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
-) -> None:
-    assert encode().status == 0
-    before = files_below(tmp_path / "out")
-    outcome = wordpiece(
-        *["encode", tmp_path / "*" / "000.parquet", "--tokenizer", tokenizer],
-        *["--output", tmp_path / "out"],
-    )
-    assert outcome.status == 2
-    assert outcome.fault == (
-        f"{source}/000.parquet: {tmp_path}/out holds a shard 000.parquet of it;"
-        " give another directory"
-    )
-    assert files_below(tmp_path / "out") == before
-
-
 def test_a_file_that_changes_while_the_job_runs_is_no_bad_one(
     tmp_path: Path, source: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,20 +269,6 @@ def test_a_changed_shard_whose_input_is_gone_is_named_and_stays(
     assert len(manifest(tmp_path / "out")["shards"]) == 3
 
 
-def test_what_was_skipped_is_not_replaced_by_a_namesake(
-    tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
-) -> None:
-    corrupt_page(source / "001.parquet")
-    assert encode("--on-error", "skip").status == 0
-    before = files_below(tmp_path / "out")
-    write_shard(tmp_path / "other" / "001.parquet", ["a namesake"])
-    args = ["--tokenizer", tokenizer, "--output", tmp_path / "out"]
-    outcome = wordpiece("encode", tmp_path / "other", *args)
-    assert outcome.status == 2
-    assert f"holds a shard 001.parquet of {source}/001.parquet; give another" in outcome.fault
-    assert files_below(tmp_path / "out") == before
-
-
 def test_names_of_any_length_and_script_are_noted(tmp_path: Path, tokenizer: str) -> None:
     names = ["日" * 80, "x" * 246, "deep/" * 60 + "y", "a b%20#?"]
     for name in names:
@@ -324,9 +283,7 @@ def test_names_of_any_length_and_script_are_noted(tmp_path: Path, tokenizer: str
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda found: [found],
         lambda found: {**found, "errors": {}},
-        lambda found: {**found, "shards": [{**found["shards"][0], "new": 1}]},
         lambda found: {**found, "shards": [{**found["shards"][0], "rows": "7"}]},
     ],
 )
@@ -353,57 +310,7 @@ def test_a_manifest_of_another_version_is_refused(
     assert "holds shards of another version of this program" in encode().fault
 
 
-def directory_of(output: str, tok: wp.Tokenizer) -> EncodedDirectory:
-    return EncodedDirectory(output, {"tokenizer": tok.digest, "options": {}})
-
-
-def begun(output: str, tok: wp.Tokenizer) -> EncodedDirectory:
-    """A run that is to encode `a.parquet`."""
-    run = directory_of(output, tok)
-    read_contents(run)
-    run.begin(tok)
-    return run
-
-
-def written(run: EncodedDirectory, data: bytes = b"a shard") -> NewShard:
-    """`a.parquet`, which has no name yet."""
-
-    file = NewFile(run.place("a.parquet"), run.work.path)
-    file.write(data)
-    source = {"bytes": 1, "modified": 1}
-    return NewShard(ShardResult("a.parquet", "a.txt", source, output_bytes=len(data)), file)
-
-
-def test_a_superseded_run_commits_nothing(tmp_path: Path, tokenizer: str) -> None:
-    tok, output = wp.Tokenizer.load(tokenizer), str(tmp_path / "out")
-    first = begun(output, tok)
-    shard = written(first)
-    begun(output, tok)
-    with pytest.raises(wp.OutputError, match="another run has begun there; wait for it to end"):
-        finish_shards(first, [shard], (), Journal())
-    assert not (tmp_path / "out" / "a.parquet").exists()
-
-
-def test_a_shard_of_an_earlier_run_that_appears_late_is_of_the_job(
-    tmp_path: Path, tokenizer: str, store_that_closes: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tok, output = wp.Tokenizer.load(tokenizer), f"{store_that_closes}/out"
-    first = begun(output, tok)
-    second = begun(output, tok)
-    with monkeypatch.context() as patch:
-        patch.setattr(Lease, "check", lambda _: None)  # it looked before
-        finish_shards(first, [written(first, b"late")], (), Journal())
-    finish_shards(second, [written(second)], (), Journal())
-    assert list(read_contents(second).finished) == ["a.parquet"]
-
-    begun(output, tok)
-    with monkeypatch.context() as patch:
-        patch.setattr(Lease, "check", lambda _: None)
-        finish_shards(second, [written(second, b"late")], (), Journal())
-    assert list(read_contents(second).finished) == ["a.parquet"]
-
-
-@pytest.mark.parametrize("place", ["store", "store?region=x", "store_that_closes?region=x"])
+@pytest.mark.parametrize("place", ["store", "store_that_closes?region=x"])
 def test_stores_have_the_bytes_of_a_local_run(
     request: pytest.FixtureRequest,
     tmp_path: Path,
@@ -429,24 +336,6 @@ def test_stores_have_the_bytes_of_a_local_run(
     for files in (far, local):  # stores give times in seconds
         files[".manifest.json"] = re.sub(rb'"modified": \d+', b"", files[".manifest.json"])
     assert far == local
-
-
-def test_a_rerun_with_nothing_to_do_makes_no_more_calls_for_more_shards(
-    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(storage, "STORES", {**storage.STORES})  # `install` changes both
-    monkeypatch.setattr(storage, "DELAYS", storage.DELAYS)
-    calls = []
-    for shards in (3, 30):
-        root, faults = tmp_path / str(shards), Faults()
-        write_shards(root / "store" / "in", english(60), shards, ".txt")
-        install(root, faults)
-        args = ["--tokenizer", tokenizer, "--output", "faulty://store/out"]
-        done("encode", "faulty://store/in", *args)
-        before = next(faults.calls)
-        assert f"({shards} finished before)" in done("encode", "faulty://store/in", *args).out
-        calls.append(next(faults.calls) - before)
-    assert calls[0] == calls[1] < 15
 
 
 # --- Dry runs -------------------------------------------------------------------------------------

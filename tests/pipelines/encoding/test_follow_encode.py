@@ -16,8 +16,6 @@ import polars
 import pyarrow.dataset
 import pytest
 
-from pipelines.encoding import encode_step
-
 from ..corpora import (
     ONE_WORKER,
     Outcome,
@@ -104,13 +102,10 @@ def test_commits_give_the_shards_of_a_batch_run(dataset: Dataset) -> None:
     assert [commit["files"] for commit in dataset.commits()] == [1, 2, 2]
 
 
-@pytest.mark.parametrize("options", [(), ("--pack", "--max-length", "16", "--padding")])
-def test_readers_find_the_rows_and_nothing_else(
-    dataset: Dataset, tmp_path: Path, options: tuple[str, ...]
-) -> None:
+def test_readers_find_the_rows_and_nothing_else(dataset: Dataset, tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt.gz", "sub/c.txt"):
         dataset.write(name, len(name))
-        dataset.follow(*options)
+        dataset.follow()
     files = sorted(name for name in files_below(dataset.output) if name.endswith(".parquet"))
     assert files == ["a.parquet", "b.parquet", "sub/c.parquet"]
     wanted = {tuple(ids) for ids in column(dataset.output)}
@@ -144,24 +139,6 @@ def test_a_file_that_changes_is_encoded_again(dataset: Dataset) -> None:
     dataset.follow()
     dataset.write("a.txt", 30)
     dataset.follow()
-    dataset.check()
-
-
-def test_a_file_that_changes_while_it_is_read_is_read_again(
-    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dataset.write("a.txt")
-    dataset.write("deleted.txt")
-    first, run_step = iter([True]), encode_step.run_step
-
-    def run_late(*args: Any, **options: Any) -> Any:
-        if next(first, False):
-            dataset.write("a.txt", 30)
-            (dataset.path / "in" / "deleted.txt").unlink()
-        return run_step(*args, **options)
-
-    monkeypatch.setattr(encode_step, "run_step", run_late)
-    assert "they are read again" in dataset.follow().err
     dataset.check()
 
 
@@ -232,24 +209,6 @@ def test_delete_removed_deletes_nothing_that_it_does_not_look_at_or_when_nothing
         shutil.move(dataset.path / "hidden", dataset.path / hidden)
 
 
-COMMIT = r"written .*\.manifest\.json"
-
-
-def test_a_plain_run_goes_on_from_a_kill_and_the_other_way_round(dataset: Dataset) -> None:
-    for i in range(3):
-        dataset.write(f"{i}.txt", i * 10)
-    killed_before(1, COMMIT, *dataset.call(*FOLLOW))
-    assert not (dataset.output / ".manifest.json").exists()
-    assert "shards: 3 (3 finished before)" in done(*dataset.call()).out
-    for i in range(3, 6):
-        dataset.write(f"{i}.txt", i * 10)
-    killed_before(1, COMMIT, *dataset.call())
-    assert len(manifest(dataset.output)["shards"]) == 3
-    assert "shards: 6 (6 finished before)" in dataset.follow().out
-    dataset.check()
-    assert [commit["files"] for commit in dataset.commits()] == [6]
-
-
 def test_what_was_committed_just_before_a_kill_is_in_the_next_line(dataset: Dataset) -> None:
     dataset.write("a.txt")
     killed_before(1, r"written .*\.commits\.jsonl", *dataset.call(*FOLLOW))
@@ -270,11 +229,6 @@ def test_damaged_commits_are_named_and_can_be_deleted(dataset: Dataset) -> None:
     commits.unlink()
     dataset.follow()
     dataset.check()
-
-
-def test_options_of_following_need_it(dataset: Dataset) -> None:
-    for option in (["--delete-removed"], ["--until-idle", "1s"]):
-        assert wordpiece(*dataset.call(*option)).fault.endswith(f"{option[0]}: give --follow too")
 
 
 def test_a_store_is_followed_from_its_first_listing(

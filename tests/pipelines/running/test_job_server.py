@@ -94,15 +94,6 @@ def test_options_that_nobody_knows_are_refused(endpoint: str) -> None:
         checked_call(call, [*on(endpoint), "--checkpointing_interval=9"])
 
 
-def test_places_are_absolute_only_where_workers_may_be_elsewhere(endpoint: str) -> None:
-    call = TrainCall(word_counts="words/", output="a/../tokenizer", work_dir="s3://bucket/work")
-    assert checked_call(call, []) == call
-    there = checked_call(call, on(endpoint))
-    assert there.word_counts == str(Path("words").absolute())
-    assert there.output == str(Path("tokenizer").absolute())
-    assert there.work_dir == "s3://bucket/work"
-
-
 def test_a_job_whose_driver_is_interrupted_is_cancelled(tmp_path: Path, endpoint: str) -> None:
     text = write_shard(tmp_path / "a.txt", ["hug"])
     beam = [*on(endpoint)[:-1], "--environment_config=sleep 600"]  # a worker that does nothing

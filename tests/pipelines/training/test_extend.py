@@ -96,14 +96,13 @@ def test_the_output_is_a_tokenizer_in_all_respects(
     assert new.spec.text == old.spec.text
 
 
-@pytest.mark.parametrize("criterion", ["pmi", "likelihood"])
 def test_memory_and_workers_do_not_change_the_bytes(
-    tmp_path: Path, base: Path, domain: Path, criterion: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, base: Path, domain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 50)
     words = tmp_path / "words"
     done("count", domain, "--output", words)
-    args = ["--new-tokens", "60", "--criterion", criterion, "--new-characters", "2"]
+    args = ["--new-tokens", "60", "--criterion", "likelihood", "--new-characters", "2"]
     outputs = []
     for number, budget in enumerate(BUDGETS):
         output = tmp_path / f"out{number}"
@@ -158,12 +157,11 @@ def test_words_with_other_text_options_are_refused(
 # --- train --continue -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by_table", [False, True])
 def test_the_same_words_give_what_training_to_the_larger_size_gives(
-    tmp_path: Path, domain: Path, by_table: bool
+    tmp_path: Path, domain: Path
 ) -> None:
     done("count", domain, "--output", tmp_path / "words", "--min-word-count", "2")
-    source = ["--word-counts", tmp_path / "words"] if by_table else [domain]
+    source = ["--word-counts", tmp_path / "words"]
     options = ["--criterion", "likelihood", "--limit-alphabet", "20"]
     done("train", *source, "--output", tmp_path / "small", "--vocab-size", "110", *options)
     done("train", *source, "--output", tmp_path / "large", "--vocab-size", "190", *options)
