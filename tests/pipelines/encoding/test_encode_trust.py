@@ -13,8 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.encoding.directory.encoded_directory import EncodedDirectory
-
 from ..corpora import (
     Outcome,
     done,
@@ -26,6 +24,7 @@ from ..corpora import (
     write_shard,
     write_shards,
 )
+from ..stopping import stopped_before
 from ..test_bad_input import corrupt_page, truncated
 
 TEXTS = english(200)
@@ -230,21 +229,15 @@ def test_no_shard_stays_of_an_input_that_went_bad_and_then_away(
 
 
 def test_a_file_that_changes_while_the_job_runs_is_no_bad_one(
-    tmp_path: Path, source: Path, encode: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
 ) -> None:
-    begin = EncodedDirectory.begin
-
-    def change(*args: Any) -> Any:
+    args = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    with stopped_before(1, r"written .*/plan-", *args, "--on-error", "skip") as go_on:
         write_shard(source / "001.parquet", ["changed"])
-        return begin(*args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(EncodedDirectory, "begin", change)
-        outcome = encode("--on-error", "skip")
-    assert outcome.status == 1
-    assert outcome.fault.startswith(
-        f"{source}/001.parquet: it has changed since the job began; run the job again"
-    )
+        status, said = go_on()
+    assert status == 1
+    changed = f"{source}/001.parquet: it has changed since the job began; run the job again"
+    assert changed in said.splitlines()[-1]
     assert len(identities(tmp_path / "out")) == 3
     assert encode("--on-error", "skip").status == 0
     assert manifest(tmp_path / "out")["errors"] == []

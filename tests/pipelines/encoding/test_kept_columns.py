@@ -96,13 +96,12 @@ def test_shards_of_inputs_with_other_columns_have_one_schema(
             assert row[name] == other.get(name)
 
 
-@pytest.mark.parametrize("how", HOW)
-def test_types_that_nothing_holds_are_named(tmp_path: Path, tokenizer: Path, how: str) -> None:
+def test_types_that_nothing_holds_are_named(tmp_path: Path, tokenizer: Path) -> None:
     write_lines(tmp_path / "in" / "a.jsonl", {"text": "a", "k": 1})
     write_lines(tmp_path / "in" / "b.jsonl", {"text": "b", "k": "1"})
     call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
-    fault = wordpiece(*call, *HOW[how], *ONE_WORKER).fault
+    fault = wordpiece(*call, *ONE_WORKER).fault
     assert "b.jsonl: column 'k' is string, but int64 in " in fault
     assert fault.endswith("a.jsonl; leave it out with --keep-columns")
     call[-1] = tmp_path / "other"
-    done(*call, "--keep-columns", "text", *HOW[how], *ONE_WORKER)
+    done(*call, "--keep-columns", "text", *ONE_WORKER)
