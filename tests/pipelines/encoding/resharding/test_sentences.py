@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
@@ -66,13 +65,3 @@ def test_sequences_are_sentences_and_documents_are_texts(
         for path in paths:
             size = path.stat().st_size + path.with_suffix(".idx").stat().st_size
             assert size <= 2048
-
-
-def test_a_dataset_of_sentences_is_shown_by_its_documents(
-    tmp_path: Path, tokenizer: str, source: Path
-) -> None:
-    call = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "out"]
-    done(*call, "--format", "megatron", "--split-sentences", *ONE_WORKER)
-    shown = done("inspect", tmp_path / "out", "--rows", "999", "--json").out.splitlines()[1:]
-    ids = [json.loads(line)["input_ids"] for line in shown]
-    assert ids == [[*chain(*document)] for document in documents(tokenizer)]
