@@ -18,8 +18,8 @@ from pipelines.reporting.report import Report as Report
 from pipelines.training.extend import Extended as Extended
 from pipelines.training.prune import Pruned as Pruned
 from pipelines.training.train import Trained as Trained
-from pipelines.transforms import CountWords as CountWords
-from pipelines.transforms import EncodeTexts as EncodeTexts
+from pipelines.transforms import CountWords as _CountWords
+from pipelines.transforms import EncodeTexts as _EncodeTexts
 from wordpiece_core import Tokenizer
 
 __all__: list[str]
@@ -221,3 +221,49 @@ def train(
     beam_args: Sequence[str] = ...,
     quiet: bool = ...,
 ) -> Trained | Extended: ...
+
+class CountWords(_CountWords):
+    def __init__(
+        self,
+        text_column: str = ...,
+        *,
+        worker_memory: int | str = ...,
+        batch_size: int = ...,
+        max_delay: float = ...,
+        error_handling: Mapping[str, str] | None = ...,
+        lowercase: bool | None = ...,
+        strip_accents: bool | None = ...,
+        clean_text: bool | None = ...,
+        handle_chinese_chars: bool | None = ...,
+        pre_tokenizer: str | Sequence[str] = ...,
+        normalizer: Sequence[Literal["nfc", "nfd", "nfkc", "nfkd", "lowercase", "strip_accents"]] = ...,
+    ) -> None: ...
+
+class EncodeTexts(_EncodeTexts):
+    def __init__(
+        self,
+        tokenizer: str | Tokenizer,
+        text_column: str = ...,
+        *,
+        text_pair_column: str | None = ...,
+        lowercase: bool | None = ...,
+        unk_scope: str = ...,
+        batch_size: int = ...,
+        max_delay: float = ...,
+        error_handling: Mapping[str, str] | None = ...,
+        add_special_tokens: bool = ...,
+        append_eos: bool = ...,
+        eos_token: str | None = ...,
+        prepend_bos: bool = ...,
+        bos_token: str | None = ...,
+        split_special_tokens: bool = ...,
+        max_length: int | None = ...,
+        truncation: Literal["longest_first", "only_first", "only_second"] = ...,
+        stride: int | None = ...,
+        padding: bool = ...,
+        columns: Sequence[Literal["attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "word_ids", "num_tokens"]] = ...,
+        id_type: Literal["int32", "uint16"] = ...,
+        sample_alpha: float | None = ...,
+        bpe_dropout: float | None = ...,
+        sample_seed: int | None = ...,
+    ) -> None: ...

@@ -1,17 +1,28 @@
 """Transforms for your own Beam pipelines: texts to counts of words, and texts to ids.
 
-Elements are texts, mappings, rows (`beam.Row`, named tuples) or Arrow record batches. They are
-processed in batches. Windows and timestamps are kept.
+Elements are texts, mappings, rows (`beam.Row`, named tuples), or Arrow record batches and tables.
+They are processed in batches. Windows and timestamps are kept. Where Beam knows the columns of the
+elements, it knows those of the results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import inspect
+import time
+import traceback
+from collections import namedtuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Optional, Self, TypeVar, get_args
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
+from apache_beam.pvalue import TaggedOutput
 from apache_beam.transforms.window import NonMergingWindowFn
+from apache_beam.typehints.row_type import RowTypeConstraint
+from apache_beam.typehints.schemas import named_fields_from_element_type
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -23,35 +34,229 @@ from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.running.figures import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
+from wordpiece_core.declaration import Declared
 from wordpiece_core.errors import InputError, OptionError, one_line, shown
 
 LEAST_PARTITIONS = 64  # of words, by hash; no result depends on their number
-BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20  # of elements that are processed together
+BATCH_BYTES = 1 << 20  # of texts that are processed together
 MOST_WINDOWS = 16  # that a bundle holds counts of at the same time
 COUNTS_AT_ONCE = 65_536  # of counted words that become elements
+ROW_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("attention_mask", "token_type_ids", "special_tokens_mask"), Sequence[np.int8]),
+    "input_ids": Sequence[np.int32],
+    "num_tokens": np.int32,
+    "offset_mapping": Sequence[Sequence[np.int32]],
+    "word_ids": Sequence[Optional[np.int32]],  # noqa: UP045, as Beam reads it
+}
+"""The types of the columns in rows of Beam."""
+
+Init = TypeVar("Init", bound=Any)
 
 
-class CountWords(beam.PTransform):
-    """Counts words: from texts to (word, count) pairs, one for each distinct word of a window.
+def _with_options(options: type[Declared]) -> Any:
+    """Gives a method that takes `**options` the signature with these options."""
+
+    def decorate(method: Init) -> Init:
+        signature = inspect.signature(method)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        named = [
+            inspect.Parameter(
+                option.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=option.default,
+                annotation=option.annotation,
+            )
+            for option in options.options()
+        ]
+        method.__signature__ = signature.replace(parameters=[*own, *named])
+        return method
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class _Batching:
+    """How many elements are processed together, and how many seconds one waits for others."""
+
+    size: int
+    delay: float
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.delay < 0:
+            raise OptionError("`batch_size` must be 1 or more, and `max_delay` 0 or more")
+
+
+class _Texts(beam.PTransform):
+    """A transform of texts."""
+
+    main_tag, dead_letter_tag, is_yaml = "good", "", False
+
+    def _handle_errors(self, error_handling: Mapping[str, str] | None) -> None:
+        """Sets what Beam YAML calls `error_handling`: the name of the output for bad elements."""
+        if error_handling is not None:
+            self.dead_letter_tag, self.is_yaml = error_handling["output"], True
+
+    def with_exception_handling(self, main_tag: str = "good", dead_letter_tag: str = "bad") -> Self:
+        """The transform with a second output for elements that cannot be processed, as Beam's own
+        have it: pairs of the element and of the class, the repr and the traceback of the error.
+
+        >>> with beam.Pipeline() as pipeline:
+        ...     texts = pipeline | beam.Create([{"text": "a"}, {"text": 5}])
+        ...     words, bad = texts | CountWords().with_exception_handling()
+        ...     done = bad | beam.Map(lambda pair: print(pair[0]))
+        {'text': 5}
+        """
+        handling = copy(self)
+        handling.main_tag, handling.dead_letter_tag = main_tag, dead_letter_tag
+        return handling
+
+    def _applied(
+        self, texts: beam.PCollection, fn: _ProcessTexts, kind: Any, following: beam.PTransform
+    ) -> Any:
+        """The output of a function, of elements of a kind, and of what follows it; with exception
+        handling, both outputs."""
+        step = beam.ParDo(fn) if kind is None else beam.ParDo(fn).with_output_types(kind)
+        if not self.dead_letter_tag:
+            return texts | "process" >> step | "results" >> following
+        main, bad = texts | "process" >> step.with_outputs(self.dead_letter_tag, main=self.main_tag)
+        results = main | "results" >> following
+        if self.is_yaml:  # Beam imports what its YAML needs, which need not be installed
+            from apache_beam.yaml.yaml_errors import map_errors_to_standard_format
+
+            errors = bad | "errors" >> map_errors_to_standard_format(texts.element_type)
+            return {self.main_tag: results, self.dead_letter_tag: errors}
+        outputs: Any = namedtuple("Outputs", [self.main_tag, self.dead_letter_tag])  # type: ignore[misc]
+        return outputs(results, bad)  # type: ignore[call-arg]
+
+
+class _Element(NamedTuple):
+    """An element that waits for others, and its texts: one, or an array, for each column."""
+
+    element: Any
+    texts: list[Any]
+    timestamp: Timestamp
+    window: Any
+    pane: Any
+
+    def windowed(self, value: Any) -> WindowedValue:
+        """A value in the windows of the element."""
+        return WindowedValue(value, self.timestamp, [self.window], self.pane)
+
+
+class _ProcessTexts(beam.DoFn):
+    """Processes the texts of many elements at once: when there are enough, when one has waited long
+    enough, and at the end of a bundle. `dead_letter_tag`: of the output for bad elements, if there
+    is one."""
+
+    def __init__(self, columns: list[str], batching: _Batching, dead_letter_tag: str) -> None:
+        self.columns, self.batching, self.dead_letter_tag = columns, batching, dead_letter_tag
+
+    def start_bundle(self) -> None:
+        self.waiting: list[_Element] = []
+        self.bytes, self.since = 0, 0.0
+
+    def process(
+        self,
+        element: Any,
+        timestamp: Timestamp = beam.DoFn.TimestampParam,
+        window: Any = beam.DoFn.WindowParam,
+        pane: Any = beam.DoFn.PaneInfoParam,
+    ) -> Iterator[Any]:
+        one = _Element(element, [], timestamp, window, pane)
+        try:
+            if isinstance(element, str) and len(self.columns) > 1:
+                raise InputError("it is a text alone; a pair needs two columns")
+            one.texts.extend(_texts(element, column) for column in self.columns)
+        except InputError as error:
+            yield self._failed(one, error)
+            return
+        if isinstance(one.texts[0], pa.Array):
+            yield from self._tried([one])
+            return
+        if not self.waiting:
+            self.since = time.monotonic()
+        self.waiting.append(one)
+        self.bytes += sum(len(text) for text in one.texts if text is not None)
+        if (
+            len(self.waiting) >= self.batching.size
+            or self.bytes > BATCH_BYTES
+            or time.monotonic() - self.since >= self.batching.delay
+        ):
+            yield from self._flushed()
+
+    def finish_bundle(self) -> Iterator[Any]:
+        yield from self._flushed()
+
+    def _flushed(self) -> Iterator[Any]:
+        waiting, self.waiting, self.bytes = self.waiting, [], 0
+        yield from self._tried(waiting)
+
+    def _tried(self, elements: list[_Element]) -> Iterator[Any]:
+        """The results of elements, or the failure of the one that is bad."""
+        try:
+            yield from self.processed(elements)
+        except InputError as error:
+            if len(elements) == 1:
+                yield self._failed(elements[0], error)
+            else:
+                for one in elements:
+                    yield from self._tried([one])
+
+    def _failed(self, one: _Element, error: InputError) -> TaggedOutput:
+        """The element in the output for bad ones. Without one, raises the error."""
+        error = InputError(f"element {shown(one.element)}: {error}")
+        if not self.dead_letter_tag:
+            raise error
+        add_metrics(failures=1)
+        reason = type(error), repr(error), traceback.format_exception(error)
+        return TaggedOutput(self.dead_letter_tag, one.windowed((one.element, reason)))
+
+    def processed(self, elements: list[_Element]) -> Iterator[Any]:
+        """The results of elements. InputError if one of them is bad; then there are none."""
+        raise NotImplementedError
+
+
+WordCount: Any = NamedTuple("WordCount", [("word", str), ("count", int)])
+"""A word and how often it occurs: a row of Beam, and a pair. (Beam reads no annotations that are
+texts, as those of a class are here.)"""
+beam.coders.registry.register_coder(WordCount, beam.coders.RowCoder)
+
+
+class CountWords(_Texts):
+    """Counts words: from texts to rows `word` (str) and `count` (int), one for each distinct word
+    of a window.
 
     Args:
         text_column: The column or key that holds the text, in mappings, rows and batches.
         worker_memory: Bytes for the tables of one worker.
+        batch_size: How many elements are counted together, at most.
+        max_delay: How many seconds an element waits for others, at most. (It waits no longer than
+            the bundle either.)
+        error_handling: `{"output": NAME}` of Beam YAML; in Python use `with_exception_handling`.
         **text: The options of `wordpiece_core.TextOptions`: how text becomes words.
 
     Raises:
-        OptionError: For a wrong option.
-        InputError: While the pipeline runs, for an element without the column or without text.
+        OptionError: For a wrong option; one that does not exist is a TypeError too.
+        InputError: While the pipeline runs, for an element without the column or without text;
+            see `with_exception_handling`.
 
     >>> with beam.Pipeline() as pipeline:
     ...     texts = pipeline | beam.Create([{"text": "a rose is a rose"}])
     ...     rows = texts | CountWords() | beam.combiners.ToList() | beam.Map(sorted)
-    ...     done = rows | beam.Map(print)
+    ...     done = rows | beam.Map(lambda rows: print([tuple(row) for row in rows]))
     [('a', 2), ('is', 1), ('rose', 2)]
     """
 
+    @_with_options(TextOptions)
     def __init__(
-        self, text_column: str = "text", *, worker_memory: int | str = "512MiB", **text: Any
+        self,
+        text_column: str = "text",
+        *,
+        worker_memory: int | str = "512MiB",
+        batch_size: int = 4096,
+        max_delay: float = 1.0,
+        error_handling: Mapping[str, str] | None = None,
+        **text: Any,
     ) -> None:
         super().__init__()
         self.options = CountOptions(
@@ -59,60 +264,56 @@ class CountWords(beam.PTransform):
             worker_memory=worker_memory,  # type: ignore[arg-type]
             text=TextOptions.of(**text),
         )
+        self.batching = _Batching(batch_size, max_delay)
+        self._handle_errors(error_handling)
 
-    def expand(self, texts: beam.PCollection) -> beam.PCollection:
-        """Pairs of a word (str) and its count (int). OptionError for windows that merge, such as
-        sessions: those of a word would depend on which words are counted together."""
+    def expand(self, texts: beam.PCollection) -> Any:
+        """The rows. OptionError for windows that merge, such as sessions: those of a word would
+        depend on which words are counted together."""
         if not isinstance(texts.windowing.windowfn, NonMergingWindowFn):
             raise OptionError(
                 "CountWords: windows that merge, such as sessions, have no counts of their own;"
                 " give fixed or sliding windows"
             )
-        return (
-            texts
-            | "count" >> beam.ParDo(_CountTexts(self.options))
-            | "group" >> beam.GroupByKey()
-            | "merge" >> beam.FlatMap(_merged).with_output_types(tuple[str, int])
-        )
+        fn = _CountTexts(self.options, self.batching, self.dead_letter_tag)
+        return self._applied(texts, fn, tuple[int, bytes], _MergeCounts())
 
 
-@beam.typehints.with_output_types(tuple[int, bytes])
-class _CountTexts(beam.DoFn):
+class _MergeCounts(beam.PTransform):
+    """From counts of bundles, by partition, to the words with their sums."""
+
+    def expand(self, counts: beam.PCollection) -> beam.PCollection:
+        grouped = counts | "group" >> beam.GroupByKey()
+        return grouped | "merge" >> beam.FlatMap(_merged).with_output_types(WordCount)
+
+
+class _CountTexts(_ProcessTexts):
     """Counts the words of elements, by partition, in one table for each window."""
 
-    def __init__(self, options: CountOptions) -> None:
+    def __init__(self, options: CountOptions, batching: _Batching, dead_letter_tag: str) -> None:
+        super().__init__([options.text_column], batching, dead_letter_tag)
         self.options = options
         self.memory = options.worker_memory // MOST_WINDOWS  # of the table of a window
         self.partitions = max(self.memory // PARTITION_SHARE_BYTES, LEAST_PARTITIONS)
 
     def start_bundle(self) -> None:
+        super().start_bundle()
         self.counters: dict[Any, _kernel.WordCounter] = {}
-        self.waiting: dict[Any, list[str | None]] = {}
-        self.size = self.rows = 0
 
-    def process(self, element: Any, window: Any = beam.DoFn.WindowParam) -> Iterator[WindowedValue]:
-        texts = _texts(element, self.options.text_column)
-        if isinstance(texts, pa.Array):
-            yield from self._count(window, texts)
-            return
-        self.waiting.setdefault(window, []).extend(texts)
-        self.size += sum(map(_size, texts))
-        self.rows += len(texts)
-        if self.size > BATCH_BYTES or self.rows > BATCH_ROWS:
-            yield from self._count_waiting()
-
-    def finish_bundle(self) -> Iterator[WindowedValue]:
-        yield from self._count_waiting()
+    def finish_bundle(self) -> Iterator[Any]:
+        yield from super().finish_bundle()
         for window, counter in self.counters.items():
             yield from self._taken(window, counter)
 
-    def _count_waiting(self) -> Iterator[WindowedValue]:
-        waiting, self.waiting, self.size, self.rows = self.waiting, {}, 0, 0
-        for window, texts in waiting.items():
-            yield from self._count(window, _array(texts, self.options.text_column))
+    def processed(self, elements: list[_Element]) -> Iterator[Any]:
+        by_window: dict[Any, list[_Element]] = {}
+        for one in elements:
+            by_window.setdefault(one.window, []).append(one)
+        arrays = {window: _array(some, 0) for window, some in by_window.items()}
+        for window, texts in arrays.items():
+            yield from self._count(window, texts)
 
     def _count(self, window: Any, texts: pa.Array) -> Iterator[WindowedValue]:
-        add_metrics(rows=len(texts))
         if window not in self.counters:
             if len(self.counters) >= MOST_WINDOWS:
                 oldest = next(iter(self.counters))
@@ -120,10 +321,12 @@ class _CountTexts(beam.DoFn):
             text = self.options.text.for_kernel()
             self.counters[window] = _kernel.WordCounter(text, most_bytes=self.memory)
         counter = self.counters[window]
+        rows = len(texts)
         while len(texts):
             texts = texts[counter.count(texts, None) :]
             if counter.is_full:
                 yield from self._taken(window, counter)
+        add_metrics(rows=rows)
 
     def _taken(self, window: Any, counter: _kernel.WordCounter) -> Iterator[WindowedValue]:
         """The counts of a window by partition, which empties the counter."""
@@ -132,7 +335,7 @@ class _CountTexts(beam.DoFn):
             yield WindowedValue((partition, to_bytes(words)), window.max_timestamp(), [window])
 
 
-def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[tuple[str, int]]:
+def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
     """The words of a partition with the sums of their counts."""
     sums = SortedWords()
     for table in partition[1]:
@@ -140,13 +343,16 @@ def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[tuple[str, int]]
     words = sums.merge()
     for start in range(0, len(words), COUNTS_AT_ONCE):
         rows = words.slice(start, COUNTS_AT_ONCE)
-        yield from zip(rows["word"].to_pylist(), rows["count"].to_pylist(), strict=True)
+        yield from map(WordCount, rows["word"].to_pylist(), rows["count"].to_pylist())
 
 
-class EncodeTexts(beam.PTransform):
-    """Adds to each element the ids of its text. A mapping gets the key `input_ids`, a row or a
-    record batch gets a column of that name, and a plain text becomes a mapping of text and ids.
+class EncodeTexts(_Texts):
+    """Adds to each element the ids of its text. A mapping gets the key `input_ids`; a row, a record
+    batch or a table gets a column of that name; and a plain text becomes a row of text and ids.
     With a stride, one element can become several.
+
+    Rows whose columns Beam knows become rows whose columns it knows: what writes rows, such as
+    `beam.io.WriteToParquet` or Beam SQL, takes them as they are.
 
     The tokenizer is sent to the workers with the pipeline, so they need no access to its files. For
     a vocabulary of 30,522 tokens that is about half a megabyte.
@@ -158,12 +364,18 @@ class EncodeTexts(beam.PTransform):
         text_pair_column: The column or key that holds the second text, for pairs.
         lowercase: Overrides what a tokenizer directory says.
         unk_scope: What becomes [UNK] where no token fits: the whole "word", or one "character".
+        batch_size: How many elements are encoded together, at most.
+        max_delay: How many seconds an element waits for others, at most. (It waits no longer than
+            the bundle either.)
+        error_handling: `{"output": NAME}` of Beam YAML; in Python use `with_exception_handling`.
         **encoding: The options of `wordpiece_core.EncodingOptions`.
 
     Raises:
-        OptionError: For a wrong option, and for options that do not fit the tokenizer.
+        OptionError: For a wrong option, and for options that do not fit the tokenizer. One that
+            does not exist is a TypeError too.
         InputError: For a tokenizer that cannot be read; while the pipeline runs, for an element
-            without the column or without text, or that has a column `input_ids` already.
+            without the column or without text, or that has a column `input_ids` already; see
+            `with_exception_handling`.
 
     >>> tokenizer = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
     >>> with beam.Pipeline() as pipeline:
@@ -172,6 +384,7 @@ class EncodeTexts(beam.PTransform):
     {'text': 'unaffordable', 'input_ids': [1, 3, 4, 5, 2]}
     """
 
+    @_with_options(EncodingOptions)
     def __init__(
         self,
         tokenizer: str | Tokenizer,
@@ -180,6 +393,9 @@ class EncodeTexts(beam.PTransform):
         text_pair_column: str | None = None,
         lowercase: bool | None = None,
         unk_scope: str = "word",
+        batch_size: int = 4096,
+        max_delay: float = 1.0,
+        error_handling: Mapping[str, str] | None = None,
         **encoding: Any,
     ) -> None:
         super().__init__()
@@ -190,94 +406,111 @@ class EncodeTexts(beam.PTransform):
             text_pair_column=text_pair_column,
             encoding=EncodingOptions.of(**encoding),
         )
+        self.batching = _Batching(batch_size, max_delay)
+        self._handle_errors(error_handling)
         self.tokenizer = choice.load()
         check_fit(self.options, self.tokenizer)
 
-    def expand(self, texts: beam.PCollection) -> beam.PCollection:
+    def expand(self, texts: beam.PCollection) -> Any:
         """The elements with `input_ids` and the other columns that were asked for."""
-        return texts | "encode" >> beam.ParDo(_EncodeTexts(self.tokenizer, self.options))
+        columns = [self.options.text_column, self.options.text_pair_column]
+        named = [column for column in columns if column is not None]
+        encoding, kind = self.options.encoding, texts.element_type
+        fn = _EncodeTexts(self.tokenizer, encoding, named, self.batching, self.dead_letter_tag)
+        # Beam 2.77 loses what `finish_bundle` gives to a step that takes batches, as that of
+        # WriteToParquet does. To one that takes elements it loses nothing.
+        kind = _encoded_type(kind, named, encoding)
+        following = beam.Map(_same)
+        following = following if kind is None else following.with_output_types(kind)
+        return self._applied(texts, fn, kind, following)
 
 
-class _EncodeTexts(beam.DoFn):
+def _same(element: Any) -> Any:
+    return element
+
+
+def _encoded_type(kind: Any, columns: list[str], options: EncodingOptions) -> Any:
+    """The type of encoded elements, if it is known from that of the elements. InputError if these
+    lack a column, or have one of a name that is added; OptionError for ids that rows cannot
+    hold."""
+    if kind in (pa.RecordBatch, pa.Table):
+        return kind
+    try:
+        fields = [(columns[0], str)] if kind is str else named_fields_from_element_type(kind)
+    except TypeError:  # the columns of mappings, for example, are not known
+        return None
+    names = [name for name, _ in fields]
+    for missing in (column for column in columns if column not in names):
+        raise InputError(f"EncodeTexts: no column {missing!r} in the rows, only {shown(names)}")
+    if options.id_type == "uint16":
+        raise OptionError("id_type: uint16 is not a type of rows of Beam; leave it out")
+    may_be_null = any(type(None) in get_args(of) for name, of in fields if name in columns)
+    added = {name: ROW_TYPES[name] for name in ("input_ids", *options.columns)}
+    _check_free(names, added)
+    if may_be_null:
+        added = {name: Optional[of] for name, of in added.items()}  # noqa: UP045, as above
+    return RowTypeConstraint.from_fields([*fields, *added.items()])
+
+
+class _EncodeTexts(_ProcessTexts):
     """Encodes many elements at once. Each keeps its own window and timestamp."""
 
-    def __init__(self, tokenizer: Tokenizer, options: ShardOptions) -> None:
-        self.tokenizer, self.encoding = tokenizer, options.encoding
-        self.columns = [c for c in (options.text_column, options.text_pair_column) if c is not None]
+    def __init__(self, tokenizer: Tokenizer, encoding: EncodingOptions, *how: Any) -> None:
+        super().__init__(*how)
+        self.tokenizer, self.encoding = tokenizer, encoding
 
-    def start_bundle(self) -> None:
-        self.waiting: list[tuple[Any, Timestamp, Any, Any]] = []
-        self.texts: list[list[str | None]] = [[] for _ in self.columns]
-        self.size = 0
-
-    def process(
-        self,
-        element: Any,
-        timestamp: Timestamp = beam.DoFn.TimestampParam,
-        window: Any = beam.DoFn.WindowParam,
-        pane: Any = beam.DoFn.PaneInfoParam,
-    ) -> Iterator[Any]:
-        if isinstance(element, str) and len(self.columns) > 1:
-            raise InputError("an element is a text alone; a pair needs two columns")
-        found = [_texts(element, column) for column in self.columns]
-        if isinstance(found[0], pa.Array):
-            yield self._batch_with_ids(element, found)
+    def processed(self, elements: list[_Element]) -> Iterator[Any]:
+        if not elements:
             return
-        self.waiting.append((element, timestamp, window, pane))
-        for texts, more in zip(self.texts, found, strict=True):
-            texts.extend(more)
-            self.size += _size(more[0])
-        if self.size > BATCH_BYTES or len(self.waiting) >= BATCH_ROWS:
-            yield from self._encode_waiting()
+        arrays = [_array(elements, i) for i in range(len(self.columns))]
+        done = self.tokenizer.encode_batch(*arrays, options=self.encoding)
+        table, sources = done.table, range(len(done.table))
+        if done.source_rows is not None:
+            sources = done.source_rows.to_pylist()
+        if isinstance(elements[0].texts[0], pa.Array):
+            made = [(elements[0], _with_columns(elements[0].element, table, done.source_rows))]
+        else:
+            found = zip(table.to_pylist(), sources, strict=True)
+            made = [
+                (elements[i], _with(elements[i].element, row, self.columns)) for row, i in found
+            ]
+        add_metrics(rows=len(table), tokens=done.tokens, unknown=done.unknown)
+        yield from (one.windowed(value) for one, value in made)
 
-    def finish_bundle(self) -> Iterator[WindowedValue]:
-        yield from self._encode_waiting()
 
-    def _encode_waiting(self) -> Iterator[WindowedValue]:
-        arrays = [_array(*pair) for pair in zip(self.texts, self.columns, strict=True)]
-        table, sources = self._encode(arrays)
-        waiting = self.waiting
-        self.start_bundle()
-        for row, source in zip(table.to_pylist(), sources, strict=True):
-            element, timestamp, window, pane = waiting[source]
-            yield WindowedValue(_with(element, row, self.columns[0]), timestamp, [window], pane)
-
-    def _batch_with_ids(self, batch: pa.RecordBatch, texts: list[Any]) -> pa.RecordBatch:
-        table, sources = self._encode(texts)
-        kept = batch if self.encoding.stride is None else batch.take(pa.array(sources, pa.int64()))
-        _check_free(batch.schema.names, table.column_names)
-        columns = [column.combine_chunks() for column in table.columns]
-        names = [*batch.schema.names, *table.column_names]
-        return pa.record_batch([*kept.columns, *columns], names=names)
-
-    def _encode(self, texts: list[pa.Array]) -> tuple[pa.Table, Iterable[int]]:
-        """The columns to add, and for each of their rows the number of the element it is of."""
-        done = self.tokenizer.encode_batch(*texts, options=self.encoding)
-        add_metrics(rows=len(done.table), tokens=done.tokens, unknown=done.unknown)
-        if done.source_rows is None:
-            return done.table, range(len(done.table))
-        return done.table, done.source_rows.to_pylist()
+def _with_columns(element: Any, added: pa.Table, sources: pa.ChunkedArray | None) -> Any:
+    """A record batch or a table with the added columns."""
+    _check_free(element.schema.names, added.column_names)
+    table = pa.Table.from_batches([element]) if isinstance(element, pa.RecordBatch) else element
+    table = table if sources is None else table.take(sources)
+    for name in added.column_names:
+        table = table.append_column(name, added[name])
+    if isinstance(element, pa.Table):
+        return table
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.record_batch(columns, names=table.column_names)
 
 
 def _texts(element: Any, column: str) -> Any:
-    """The texts of an element: an Arrow array for a batch, else a list of one text. InputError if
-    it has no such column."""
+    """The texts of an element: an Arrow array for a batch, else one text. InputError if it has no
+    such column."""
     if isinstance(element, str):
-        return [element]
-    if isinstance(element, pa.RecordBatch):
+        return element
+    if isinstance(element, pa.RecordBatch | pa.Table):
         names = element.schema.names
         if column in names:
             texts = element.column(column)
+            texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
             return texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
-    elif isinstance(element, Mapping):
-        names = list(element)
-        if column in element:
-            return [element[column]]
     else:
-        names = list(_fields(element))
-        if column in names:
-            return [getattr(element, column)]
-    raise InputError(f"an element has no column {column!r}, only {shown(names)}")
+        fields = element if isinstance(element, Mapping) else _fields(element)
+        names = list(fields)
+        if column in fields:
+            text = fields[column]
+            if not isinstance(text, str | bytes | None):
+                raise InputError(f"column {column!r}: {shown(text)} is not a text")
+            return text
+    raise InputError(f"no column {column!r}, only {shown(names)}")
 
 
 def _fields(row: Any) -> dict[str, Any]:
@@ -287,15 +520,15 @@ def _fields(row: Any) -> dict[str, Any]:
     if hasattr(row, "_asdict"):
         return row._asdict()  # type: ignore[no-any-return]
     kinds = "texts, mappings, rows or Arrow record batches"
-    raise InputError(f"an element is a {type(row).__name__}; give {kinds}")
+    raise InputError(f"it is a {type(row).__name__}; give {kinds}")
 
 
-def _with(element: Any, added: dict[str, Any], column: str) -> Any:
+def _with(element: Any, added: dict[str, Any], columns: list[str]) -> Any:
     """An element with the added columns."""
     if isinstance(element, str):
-        _check_free([column], added)
-        return {column: element, **added}
-    fields = element if isinstance(element, Mapping) else _fields(element)
+        fields: Mapping[str, Any] = {columns[0]: element}
+    else:
+        fields = element if isinstance(element, Mapping) else _fields(element)
     _check_free(fields, added)
     together = {**fields, **added}
     return together if isinstance(element, Mapping) else beam.Row(**together)
@@ -303,18 +536,16 @@ def _with(element: Any, added: dict[str, Any], column: str) -> Any:
 
 def _check_free(names: Iterable[str], added: Iterable[str]) -> None:
     for name in set(names) & set(added):
-        raise InputError(f"an element has a column {name!r} already; rename it or leave it out")
+        raise InputError(f"a column {name!r} is there already; rename it or leave it out")
 
 
-def _size(text: Any) -> int:
-    """The approximate size of a text in bytes."""
-    return len(text) if isinstance(text, str) else 0
-
-
-def _array(texts: list[Any], column: str) -> pa.Array:
+def _array(elements: list[_Element], column: int) -> pa.Array:
+    """The texts of elements. InputError if one cannot be a text: bytes must be UTF-8."""
+    texts = [one.texts[column] for one in elements]
+    if len(texts) == 1 and isinstance(texts[0], pa.Array):
+        return texts[0]
     try:
+        texts = [text.decode() if isinstance(text, bytes) else text for text in texts]
         return pa.array(texts, pa.string())
-    except (pa.ArrowException, TypeError, UnicodeError) as error:
-        bad = [text for text in texts if not isinstance(text, str | bytes | None)]
-        reason = f"{shown(bad[0])} is not a text" if bad else f"not texts ({one_line(error)})"
-        raise InputError(f"column {column!r}: {reason}") from error
+    except (pa.ArrowException, UnicodeError) as error:
+        raise InputError(f"not a text ({one_line(error)})") from error

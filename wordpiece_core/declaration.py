@@ -29,7 +29,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Self
 
-from wordpiece_core.errors import OptionError
+from wordpiece_core.errors import OptionError, UnknownOptionError
 from wordpiece_core.option_kinds import Kind
 
 REQUIRED: Any = object()  # the default of an option that has none
@@ -182,13 +182,13 @@ class Declared:
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """From the values of all options, by their names. OptionError for a name that is none, and
-        for a required option that is not given."""
+        """From the values of all options, by their names. UnknownOptionError for a name that is
+        none, and OptionError for a required option that is not given."""
         known = {option.name: option for option in cls.options()}
         for name in values.keys() - known.keys():
             close = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
-            raise OptionError(f"unknown option {name}; {hint}")
+            raise UnknownOptionError(f"unknown option {name}; {hint}")
         for name, option in known.items():
             if option.is_required and name not in values:
                 raise OptionError(f"{name}: has to be given")

@@ -92,6 +92,10 @@ class OptionError(WordpieceError):
     exit_status = 2
 
 
+class UnknownOptionError(OptionError, TypeError):
+    """An option that does not exist: for Python an unexpected keyword argument."""
+
+
 def one_line(error: BaseException) -> str:
     """The message of `error` on one line, without the repetitions of Arrow's I/O errors, and
     without what Google's library says about itself."""

@@ -113,7 +113,7 @@ class TextOptions(Declared):
 
     >>> TextOptions.of(lowercas=False)
     Traceback (most recent call last):
-    wordpiece_core.errors.OptionError: unknown option lowercas; did you mean lowercase?
+    wordpiece_core.errors.UnknownOptionError: unknown option lowercas; did you mean lowercase?
     """
 
     SECTION = TOKENIZER

@@ -1,5 +1,5 @@
-"""The signatures of the functions of `pipelines`, for editors and type checkers, from the options
-that are declared. This writes `pipelines/__init__.pyi` again:
+"""The signatures of what `pipelines` exports, for editors and type checkers, from the options that
+are declared. This writes `pipelines/__init__.pyi` again:
 
     python -m docs.site.signatures
 """
@@ -7,11 +7,13 @@ that are declared. This writes `pipelines/__init__.pyi` again:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pipelines
 from pipelines import functions
+from pipelines.transforms import CountWords, EncodeTexts
 
 STUB = Path(pipelines.__file__).with_suffix(".pyi")
 HEAD = '''\
@@ -35,8 +37,8 @@ from pipelines.reporting.report import Report as Report
 from pipelines.training.extend import Extended as Extended
 from pipelines.training.prune import Pruned as Pruned
 from pipelines.training.train import Trained as Trained
-from pipelines.transforms import CountWords as CountWords
-from pipelines.transforms import EncodeTexts as EncodeTexts
+from pipelines.transforms import CountWords as _CountWords
+from pipelines.transforms import EncodeTexts as _EncodeTexts
 from wordpiece_core import Tokenizer
 
 __all__: list[str]
@@ -47,21 +49,25 @@ __version__: str
 def stub() -> str:
     """The text of the stub."""
     exported = ((name, getattr(functions, name, None)) for name in pipelines.__all__)
-    jobs = [name for name, value in exported if inspect.isfunction(value)]
-    return HEAD + "".join(line + "\n" for name in jobs for line in _function(name))
+    jobs = {name: value for name, value in exported if inspect.isfunction(value)}
+    lines = [line for name, job in jobs.items() for line in ("", *_function(name, job))]
+    for kind in (CountWords, EncodeTexts):
+        lines += ["", f"class {kind.__name__}(_{kind.__name__}):"]
+        lines += [f"    {line}" for line in _function("__init__", kind.__init__)]
+    return HEAD + "".join(line + "\n" for line in lines)
 
 
-def _function(name: str) -> Iterator[str]:
-    signature = inspect.signature(getattr(functions, name))
-    yield ""
+def _function(name: str, function: Callable[..., Any]) -> Iterator[str]:
+    signature = inspect.signature(function)
     yield f"def {name}("
     is_positional = True
     for parameter in signature.parameters.values():
         if is_positional and parameter.kind is parameter.KEYWORD_ONLY:
             yield "    *,"
             is_positional = False
+        kind = "" if parameter.annotation is parameter.empty else f": {parameter.annotation}"
         default = "" if parameter.default is parameter.empty else " = ..."
-        yield f"    {parameter.name}: {parameter.annotation}{default},"
+        yield f"    {parameter.name}{kind}{default},"
     yield f") -> {signature.return_annotation}: ..."
 
 

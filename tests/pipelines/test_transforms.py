@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Optional
 
 import apache_beam as beam
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from apache_beam.io import WriteToParquet
 from apache_beam.testing.test_pipeline import TestPipeline as LocalPipeline
 from apache_beam.testing.test_stream import TestStream as StreamOfTests
 from apache_beam.testing.util import assert_that, equal_to
@@ -26,6 +30,7 @@ import pipelines
 import wordpiece_core as wp
 from pipelines import transforms
 from wordpiece_core import reference
+from wordpiece_core.options import ENCODING_COLUMNS
 
 from .corpora import english
 
@@ -109,7 +114,7 @@ def test_words_of_a_stream_are_counted_when_a_window_is_over() -> None:
     [
         ({"text": "a bc", "n": 1}, {"text": "a bc", "n": 1, "input_ids": [2, 4, 5, 6, 3]}),
         ({"text": None}, {"text": None, "input_ids": None}),
-        ("a", {"text": "a", "input_ids": [2, 4, 3]}),
+        ("a", beam.Row(text="a", input_ids=[2, 4, 3])),
         (beam.Row(text="a", n=1), beam.Row(text="a", n=1, input_ids=[2, 4, 3])),
         (Doc("a", 1), beam.Row(text="a", n=1, input_ids=[2, 4, 3])),
     ],
@@ -136,6 +141,9 @@ def test_ids_are_added_to_record_batches() -> None:
         assert_that(parts, equal_to([wanted]), label="cut texts")
         words = plain | pipelines.CountWords()
         assert_that(words, equal_to([("a", 2), ("b", 2)]), label="words")
+        tables = pipeline | "tables" >> beam.Create([pa.Table.from_batches([batch])])
+        ids = tables | "of tables" >> pipelines.EncodeTexts(TOKENIZER, max_length=4, stride=1)
+        assert_that(ids | beam.Map(lambda table: table.to_pydict()), equal_to([wanted]), label="t")
 
 
 def test_pairs_and_what_is_asked_for_beside_ids() -> None:
@@ -191,10 +199,10 @@ def test_elements_keep_their_panes() -> None:
 @pytest.mark.parametrize(
     ("element", "reason"),
     [
-        ({"body": "a"}, r"an element has no column 'text', only \['body'\]"),
+        ({"body": "a"}, r"element .*: no column 'text', only \['body'\]"),
         ({"text": 5}, "column .text.: 5 is not a text"),
-        ({"text": "a", "input_ids": []}, "has a column 'input_ids' already"),
-        (b"a", "an element is a bytes; give texts, mappings"),
+        ({"text": "a", "input_ids": []}, "a column 'input_ids' is there already"),
+        (b"a", "element .*: it is a bytes; give texts, mappings"),
     ],
     ids=["no column", "no text", "taken", "bytes"],
 )
@@ -205,8 +213,8 @@ def test_an_element_that_cannot_be_encoded_is_named(element: Any, reason: str) -
 
 def test_a_text_alone_is_no_pair_and_does_not_lose_its_place() -> None:
     for options, reason in (
-        ({"text_pair_column": "other"}, "an element is a text alone; a pair needs two columns"),
-        ({"text_column": "input_ids"}, "has a column 'input_ids' already"),
+        ({"text_pair_column": "other"}, "no column 'other' in the rows, only"),
+        ({"text_column": "input_ids"}, "a column 'input_ids' is there already"),
     ):
         encode = pipelines.EncodeTexts(TOKENIZER, **options)
         with pytest.raises(Exception, match=reason), LocalPipeline() as pipeline:
@@ -215,8 +223,71 @@ def test_a_text_alone_is_no_pair_and_does_not_lose_its_place() -> None:
 
 def test_options_that_are_not_of_encoding_are_refused() -> None:
     for name, value in {"pack": True, "keep_columns": ["a"], "compression": "gzip"}.items():
-        with pytest.raises(wp.OptionError, match=f"unknown option {name}"):
+        with pytest.raises(TypeError, match=f"unknown option {name}"):
             pipelines.EncodeTexts(TOKENIZER, max_length=8, **{name: value})
+    assert "max_length" in inspect.signature(pipelines.EncodeTexts).parameters
+    with pytest.raises(wp.OptionError, match="`batch_size` must be 1 or more"):
+        pipelines.CountWords(batch_size=0)
+
+
+Article = NamedTuple("Article", [("id", int), ("text", Optional[str])])  # noqa: UP014, UP045
+
+
+def test_rows_whose_columns_are_known_are_written_as_they_are(tmp_path: Path) -> None:
+    out = str(tmp_path)
+    with LocalPipeline() as p:
+        rows = p | beam.Create([beam.Row(id=1, text="a b"), beam.Row(id=2, text="bc")])
+        encode = pipelines.EncodeTexts(TOKENIZER, columns=ENCODING_COLUMNS)
+        rows | encode | WriteToParquet(f"{out}/rows")
+        rows | pipelines.CountWords() | "words" >> WriteToParquet(f"{out}/words")
+        texts = rows | beam.Map(lambda row: row.text).with_output_types(str)
+        ids = texts | "texts" >> pipelines.EncodeTexts(TOKENIZER)
+        ids | "write texts" >> WriteToParquet(f"{out}/texts")
+        articles = p | "articles" >> beam.Create([Article(1, None), Article(2, "a")])
+        named = articles | "named" >> pipelines.EncodeTexts(TOKENIZER)
+        named | "write named" >> WriteToParquet(f"{out}/named")
+    written = {path.name.split("-")[0]: pq.read_table(path) for path in tmp_path.iterdir()}
+    given = TOKENIZER.encode_batch(["a b", "bc"], options=encode.options.encoding).table
+    table = written["rows"]
+    for name in given.column_names:
+        assert table[name].to_pylist() == given[name].to_pylist()
+    flat = table["input_ids"].type.value_type, table["attention_mask"].type.value_type
+    assert flat == (pa.int32(), pa.int8())
+    assert written["texts"]["input_ids"].to_pylist() == given["input_ids"].to_pylist()
+    assert sorted(written["words"].to_pylist(), key=str) == [
+        {"word": word, "count": 1} for word in ("a", "b", "bc")
+    ]
+    assert written["named"]["input_ids"].to_pylist() == [None, [2, 4, 3]]
+    with LocalPipeline() as p:
+        rows = p | beam.Create([beam.Row(id=1, text="a")])
+        with pytest.raises(wp.OptionError, match="id_type: uint16 is not a type of rows"):
+            rows | pipelines.EncodeTexts(TOKENIZER, id_type="uint16")
+
+
+def test_bad_elements_are_an_output_of_their_own() -> None:
+    bad: list[Any] = [{"text": 5}, {"text": b"\xff"}, {"body": "a"}]
+    with LocalPipeline() as p:
+        elements = p | beam.Create([{"text": "a"}, *bad, {"text": "b a"}])
+        good, failed = elements | pipelines.EncodeTexts(TOKENIZER).with_exception_handling()
+        ids = good | beam.Map(lambda element: element["input_ids"])
+        assert_that(ids, equal_to([[2, 4, 3], [2, 5, 4, 3]]))
+        assert_that(failed | beam.Map(lambda pair: pair[0]), equal_to(bad), label="bad")
+        reasons = failed | "reasons" >> beam.Map(lambda pair: pair[1][1].count("element {"))
+        assert_that(reasons, equal_to([1, 1, 1]), label="reasons")
+        counted = elements | pipelines.CountWords().with_exception_handling("words", "wrong")
+        assert_that(counted.words, equal_to([("a", 2), ("b", 1)]), label="words")
+        wrong = counted.wrong | "wrong" >> beam.Map(lambda pair: pair[0])
+        assert_that(wrong, equal_to(bad), label="wrong")
+
+
+@pytest.mark.parametrize("how", [{"batch_size": 1}, {"max_delay": 0}, {"batch_size": 7}])
+def test_the_size_of_batches_changes_no_result(how: dict[str, Any]) -> None:
+    with LocalPipeline() as p:
+        texts = p | beam.Create(["a b", "b", "bc"] * 5)
+        ids = texts | pipelines.EncodeTexts(TOKENIZER, **how) | beam.Map(lambda row: row.input_ids)
+        assert_that(ids, equal_to([[2, 4, 5, 3], [2, 5, 3], [2, 5, 6, 3]] * 5))
+        words = texts | pipelines.CountWords(**how)
+        assert_that(words, equal_to([("a", 5), ("b", 10), ("bc", 5)]), label="words")
 
 
 def test_windows_that_merge_are_refused() -> None:

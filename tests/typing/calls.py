@@ -16,6 +16,8 @@ def right(tokenizer: Tokenizer) -> pa.Table:
     trained = pipelines.train(word_counts=table.path, output=Path("tokenizer"), vocab_size=1000)
     pipelines.encode("a.txt", tokenizer=tokenizer, output="ids", columns=["word_ids"], padding=True)
     pipelines.encode("in/", tokenizer="t", output="ids", splits={"train": 0.9, "test": 0.1})
+    pipelines.EncodeTexts(tokenizer, max_length=128, columns=["word_ids"], batch_size=10)
+    pipelines.CountWords("body", lowercase=False).with_exception_handling()
     return pipelines.compare([trained.tokenizer, tokenizer], on="a.txt", quiet=True)
 
 
@@ -26,3 +28,5 @@ def wrong() -> None:
     pipelines.encode("a.txt", tokenizer="t", output="o", columns=["ids"])  # type: ignore[list-item]
     pipelines.encode("a.txt", tokenizer="t", output="o", id_type="int8")  # type: ignore[arg-type]
     pipelines.encode("a.txt", "t", output="o")  # type: ignore[call-arg, misc]
+    pipelines.EncodeTexts("t", max_len=128)  # type: ignore[call-arg]
+    pipelines.CountWords(lowercase="no")  # type: ignore[arg-type]
