@@ -246,3 +246,26 @@ def test_without_transformers_a_class_is_named(tmp_path: Path) -> None:
         (path / "tokenizer.json").write_text(json.dumps(value))
         with pytest.warns(TakenAsFileWarning, match="BertJapaneseTokenizer of transformers may"):
             wp.Tokenizer.load(path)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0]]},
+        {"type": "BPE", "unk_token": "<unk>", "vocab": {"<unk>": 0, "a": 1}, "merges": []},
+    ],
+    ids=["unigram", "bpe"],
+)
+def test_an_unknown_token_that_is_no_added_token_stays_that(
+    tmp_path: Path, model: dict[str, Any]
+) -> None:
+    value = {"version": "1.0", "added_tokens": [], "normalizer": {"type": "NFC"}, "model": model}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(value))
+    first = wp.Tokenizer.load(tmp_path / "tokenizer.json")
+    first.save(tmp_path / "saved")
+    again = wp.Tokenizer.load(tmp_path / "saved")
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "saved")
+    for text in ("a", "b", "<unk>a"):
+        ids = first.encode([text], add_special_tokens=False)[0].as_py()
+        assert again.encode([text], add_special_tokens=False)[0].as_py() == ids
+        assert theirs.encode(text, add_special_tokens=False) == ids

@@ -26,8 +26,10 @@ MORE_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 
 
 def config_files(spec: TokenizerSpec) -> dict[str, dict[str, Any]]:
-    """Both files, by name."""
-    roles = spec.tokens_by_role
+    """Both files, by name. They name only special tokens, because `transformers` makes those that
+    they name special."""
+    special = {*spec.special_tokens}
+    roles = {name: token for name, token in spec.tokens_by_role.items() if token in special}
     config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
     if spec.model_max_length is not None:
         config["model_max_length"] = spec.model_max_length
@@ -47,7 +49,9 @@ def with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) ->
     a tokenizer.json, it is not changed: InputError if the file contradicts it."""
     _check_split(config, path)
     roles = _roles_of_config(spec, config, path, fixed)
-    named = [] if roles is None else roles.values()
+    # The unknown token of the model is special only if a file names it.
+    is_named = not fixed or config.get("unk_token") is not None
+    named = [t for name, t in (roles or {}).items() if is_named or name != "unk_token"]
     more = dict.fromkeys([*spec.more_special_tokens, *_more_tokens(config, path, fixed), *named])
     unknown = [token for token in more if token not in set(spec.vocab)]
     if unknown:
