@@ -46,7 +46,6 @@ lint: $(VENV)/.installed-lint
 	cd wordpiece_core/kernel && cargo clippy --locked --workspace --all-targets -- -D warnings
 	cd wordpiece_core/kernel && cargo clippy --locked --workspace --all-targets --features wordpiece-kernel/python -- -D warnings
 	cd wordpiece_core/kernel && cargo test --locked --workspace  # sums that overflow are faults here
-	cd wordpiece_core/kernel && cargo test --locked --workspace --profile memcheck --lib  # its examples ran just now
 
 # The documentation, to out/site/index.html; its search needs a server, as `python -m http.server`
 # is one. The variable turns off a notice of the theme.
