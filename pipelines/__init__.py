@@ -18,12 +18,11 @@ A folder imports only from the folders below it in this list:
     training    a word table to a tokenizer, in exact rounds
     comparing   tokenizers measured on text, side by side
     counting    text to a word table
-    following   input that never ends: the file watcher, commits, the loop
     running     Beam's runner, progress, threads
     files       file systems, readers of each format, atomic output, leases
 
-The algorithms are in `wordpiece_core`. It does not import Beam, and the only files it reads or
-writes are those of a tokenizer.
+The algorithms are in `wordpiece_core`, which does not import Beam. Of it, `storage` opens files for
+all others.
 """
 
 from __future__ import annotations

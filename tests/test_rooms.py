@@ -9,19 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import pipelines
+
 ROOT = Path(__file__).parent.parent
-ROOMS = [
-    *(
-        "commands",
-        "encoding",
-        "reporting",
-        "training",
-        "comparing",
-        "counting",
-        "running",
-    ),
-    "files",
-]
+ROOMS = re.findall(r"^    (\w+)  +", pipelines.__doc__ or "", re.MULTILINE)
 """Of `pipelines`: a room imports from those behind it only."""
 
 
@@ -37,6 +28,11 @@ def imports(path: Path) -> Iterator[str]:
 def room_of(path: Path) -> str:
     """The room of a file of `pipelines`, which may be in a folder of the room."""
     return (*path.relative_to(ROOT / "pipelines").parts[:-1], "")[0]
+
+
+def test_every_room_is_in_the_list() -> None:
+    folders = {path.parent.name for path in (ROOT / "pipelines").glob("*/__init__.py")}
+    assert {*ROOMS} == folders
 
 
 @pytest.mark.parametrize("room", ROOMS)

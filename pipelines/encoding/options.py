@@ -125,8 +125,8 @@ class ShardOptions(CsvOptions):
                 raise OptionError(f"{name}: cannot be used with `split_sentences`")
 
     def plain(self) -> dict[str, Any]:
-        """The options, with those of encoding, as values that JSON can hold. Those of sampling are
-        left out if segmentations are not sampled, and so on."""
+        """The options, with those of encoding, as values that JSON can hold. A run that continues
+        has the same ones. Those that few people set are left out at their defaults."""
         own, encoding = asdict(self), self.encoding
         options = own | own.pop("encoding")
         unused = (

@@ -119,8 +119,9 @@ class EncodedDirectory:
             raise OptionError(
                 f"{self.path}: holds shards of another version of this program; give another one"
             )
-        for name, value in self.job["options"].items():
-            if not isinstance(options, dict) or options.get(name) != value:
+        own, others = self.job["options"], options if isinstance(options, dict) else {}
+        for name in [*own, *others]:
+            if own.get(name) != others.get(name):
                 raise OptionError(
                     f"{self.path}: holds shards with another {name}; give another directory"
                 )

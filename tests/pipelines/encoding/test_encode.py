@@ -250,3 +250,7 @@ def test_shards_of_another_tokenizer_or_of_other_options_stay_alone(
         assert outcome.status == 2
         assert outcome.fault.startswith(f"{output}: {reason}")
         assert files_below(output) == before
+    marked = ["--append-eos", "--eos-token", "[SEP]", "--no-special-tokens", "--output"]
+    done("encode", shard, *mine, *marked, tmp_path / "marked")
+    less = [*mine, "--no-special-tokens", "--output", tmp_path / "marked"]
+    assert "holds shards with another append_eos" in wordpiece("encode", shard, *less).fault
