@@ -36,6 +36,7 @@ __all__ = [
     "Extended",
     "JobWarning",
     "Pruned",
+    "ReadTexts",
     "Report",
     "Trained",
     "WordTable",
@@ -52,7 +53,7 @@ __all__ = [
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Beam.
 _MODULES = {
     "functions": ("JobWarning", "compare", "count", "encode", "extend", "prune", "report", "train"),
-    "transforms": ("CountWords", "EncodeTexts"),
+    "transforms": ("CountWords", "EncodeTexts", "ReadTexts"),
     "counting.word_table": ("WordTable",),
     "reporting.report": ("Report",),
     "training.extend": ("Extended",),

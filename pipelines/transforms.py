@@ -32,6 +32,7 @@ from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
 from pipelines.encoding.options import ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.batches import from_bytes, to_bytes
+from pipelines.files.inputs import TextColumns, open_shard, resolve
 from pipelines.running.figures import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
 from wordpiece_core.declaration import Declared
@@ -214,6 +215,40 @@ class _ProcessTexts(beam.DoFn):
     def processed(self, elements: list[_Element]) -> Iterator[Any]:
         """The results of elements. InputError if one of them is bad; then there are none."""
         raise NotImplementedError
+
+
+class ReadTexts(beam.PTransform):
+    """Reads files: from their paths, or from matches of `beam.io.fileio` (`MatchFiles`, and
+    `MatchContinuously` for a stream of new files), to Arrow tables with their columns, in batches.
+    All formats of the jobs are read (docs/guides/inputs.md), by the endings of the names.
+
+    Args:
+        text_column: The column or key that holds the text. A file without it is an InputError.
+        keep_columns: The columns of the tables; all by default. The texts are always there.
+
+    >>> with beam.Pipeline() as pipeline:
+    ...     tables = pipeline | beam.Create(["corpus/a.txt"]) | ReadTexts()
+    ...     done = tables | beam.Map(lambda table: print(table.column_names, len(table)))
+    ['text'] 3
+    """
+
+    def __init__(
+        self, text_column: str = "text", *, keep_columns: Sequence[str] | None = None
+    ) -> None:
+        super().__init__()
+        self.text_column = text_column
+        self.kept = None if keep_columns is None else [*keep_columns]
+        if self.kept is not None and text_column not in self.kept:
+            self.kept.append(text_column)
+
+    def expand(self, files: beam.PCollection) -> beam.PCollection:
+        """The tables: row groups of Parquet, some megabytes of other formats."""
+        return files | "read" >> beam.FlatMap(self._tables).with_output_types(pa.Table)
+
+    def _tables(self, file: Any) -> Iterator[pa.Table]:
+        (found,) = resolve([file if isinstance(file, str) else file.path])
+        for batch in open_shard(found, TextColumns(self.text_column), self.kept).batches():
+            yield batch.table
 
 
 WordCount: Any = NamedTuple("WordCount", [("word", str), ("count", int)])

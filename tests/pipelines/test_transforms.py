@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.io import WriteToParquet
+from apache_beam.io.fileio import MatchContinuously, MatchFiles
 from apache_beam.testing.test_pipeline import TestPipeline as LocalPipeline
 from apache_beam.testing.test_stream import TestStream as StreamOfTests
 from apache_beam.testing.util import assert_that, equal_to
@@ -305,3 +306,22 @@ def test_columns_of_dictionaries_are_texts_too() -> None:
         assert_that(batches | pipelines.CountWords(), equal_to([("a", 2), ("b", 1)]))
         ids = batches | pipelines.EncodeTexts(TOKENIZER) | beam.Map(lambda b: b["input_ids"][0])
         assert_that(ids | beam.Map(lambda x: x.as_py()), equal_to([[2, 4, 3]]), label="ids")
+
+
+def test_files_are_read_as_they_come(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a b", "id": 1}\n{"text": null, "id": 2}\n')
+    (tmp_path / "b.csv").write_text("text,id\nb,3\n")
+    pattern, now = str(tmp_path / "*"), Timestamp.now()
+    with LocalPipeline() as p:
+        matches = p | MatchFiles(pattern)
+        encode = pipelines.EncodeTexts(TOKENIZER)
+        ids = matches | pipelines.ReadTexts(keep_columns=[]) | encode
+        rows = ids | beam.FlatMap(lambda table: table.to_pylist())
+        wanted = {"a b": [2, 4, 5, 3], None: None, "b": [2, 5, 3]}
+        assert_that(rows, equal_to([{"text": t, "input_ids": i} for t, i in wanted.items()]))
+        words = matches | "all" >> pipelines.ReadTexts() | pipelines.CountWords()
+        assert_that(words, equal_to([("a", 1), ("b", 2)]), label="words")
+    with LocalPipeline() as p:
+        stream = p | MatchContinuously(pattern, 0.1, start_timestamp=now, stop_timestamp=now + 1)
+        tables = stream | pipelines.ReadTexts() | beam.Map(lambda table: table.num_rows)
+        assert_that(tables, equal_to([2, 1]))  # each file once
