@@ -100,6 +100,7 @@ def encode(
     format: Literal["parquet", "megatron", "bin", "ds"] = ...,
     on_error: Literal["fail", "skip"] = ...,
     allow_unknown: bool = ...,
+    worker_memory: int | str = ...,
     follow: bool = ...,
     poll: float | str = ...,
     until_idle: float | str | None = ...,

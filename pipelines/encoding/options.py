@@ -20,7 +20,14 @@ from wordpiece_core.declaration import (
 )
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Shares, Size, Whole
-from wordpiece_core.options import BOUNDARIES, ID_TYPES, SAMPLING, UNK_SCOPES, EncodingOptions
+from wordpiece_core.options import (
+    BOUNDARIES,
+    ID_TYPES,
+    LEAST_WORKER_MEMORY,
+    SAMPLING,
+    UNK_SCOPES,
+    EncodingOptions,
+)
 
 if TYPE_CHECKING:
     from wordpiece_core import Tokenizer
@@ -219,6 +226,9 @@ class EncodeCall(Call):
     )
     allow_unknown: bool = option(
         False, Flag(), "Accept a dataset in which more than 90 % of the tokens are unknown."
+    )
+    worker_memory: int = option(
+        512 << 20, Size(LEAST_WORKER_MEMORY), "Memory of a worker for `shuffle`.", section=OUTPUT
     )
     following: FollowOptions = group(FollowOptions)
     delete_removed: bool = option(

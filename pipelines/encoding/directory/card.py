@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 import yaml
 
 from pipelines.encoding.directory.encoded_directory import CARD, SECOND_FILES, EncodedDirectory
@@ -29,26 +28,19 @@ _DIGEST = re.compile(re.escape(LAST_LINE).replace(r"\{\}", "([0-9a-f]{64})"))
 @dataclass(frozen=True)
 class Split:
     """A split of a dataset. `paths`: names of its shards, or patterns of `datasets` for them.
-    `rows`: their number. `bytes`: the size of the shards."""
+    `rows`: their number."""
 
     paths: Sequence[str]
     rows: int
-    bytes: int
 
 
-def dataset_card(manifest: Mapping[str, Any], schema: pa.Schema | None) -> bytes:
-    """The dataset card. `schema`: the columns of the shards; None if they are no Parquet files or
-    there are none. All shards are one split, `train`, unless the dataset was resharded."""
+def dataset_card(manifest: Mapping[str, Any]) -> bytes:
+    """The dataset card. All shards are one split, `train`, unless the dataset was resharded."""
     splits = _splits(manifest)
-    front: dict[str, Any] = {}
+    text = _text(manifest, splits)
     if splits:
         files = [{"split": name, "path": list(split.paths)} for name, split in splits.items()]
-        front["configs"] = [{"config_name": "default", "data_files": files}]
-    info = _info(schema, splits)
-    if info:
-        front["dataset_info"] = info
-    text = _text(manifest, splits)
-    if front:
+        front = {"configs": [{"config_name": "default", "data_files": files}]}
         header = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=1000)
         text = f"---\n{header}---\n\n{text}"
     data = f"{text}\n".encode()
@@ -65,30 +57,15 @@ def _splits(manifest: Mapping[str, Any]) -> dict[str, Split]:
             if any(part.startswith((".", "__")) for part in shard["name"].split("/"))
         ]
         paths = ["**/*.parquet", *map(glob.escape, hidden)]
-        return {"train": Split(paths, manifest["rows"], manifest["output_bytes"])}
+        return {"train": Split(paths, manifest["rows"])}
     has_rows = any(shard["rows"] for shard in shards)
     splits: dict[str, Split] = {}
     for name in (layout["splits"] or {"train": 1}) if layout["format"] == "parquet" else ():
         of_split = [shard for shard in shards if shard["name"].startswith(f"{name}-")]
-        rows, size = (sum(shard[key] for shard in of_split) for key in ("rows", "output_bytes"))
+        rows = sum(shard["rows"] for shard in of_split)
         if of_split and (rows or not has_rows):
-            splits[name] = Split([f"{name}-*.parquet"], rows, size)
+            splits[name] = Split([f"{name}-*.parquet"], rows)
     return splits
-
-
-def _info(schema: pa.Schema | None, splits: Mapping[str, Split]) -> dict[str, Any]:
-    """What `datasets` knows of a dataset before it loads it."""
-    info: dict[str, Any] = {}
-    features = None if schema is None else features_of(schema)
-    if features is not None:
-        info["features"] = features
-    if splits:
-        info["splits"] = [  # `datasets` takes none without `num_bytes`, and does not check them
-            {"name": name, "num_bytes": split.bytes, "num_examples": split.rows}
-            for name, split in splits.items()
-        ]
-        info["download_size"] = sum(split.bytes for split in splits.values())
-    return info
 
 
 def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
@@ -137,42 +114,6 @@ def _shown(value: object) -> str:
         value = [f"{name}={of_name}" for name, of_name in value.items()]
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return re.sub(r"[\x00-\x20`]+", " ", text)
-
-
-# --- Columns --------------------------------------------------------------------------------------
-
-_VALUES = {"halffloat": "float16", "float": "float32", "double": "float64"}
-_VALUES |= {"date32[day]": "date32", "date64[ms]": "date64"}
-"""Types that `datasets` calls otherwise than Arrow."""
-_KNOWN = re.compile(
-    r"null|bool|u?int(8|16|32|64)|float(16|32|64)|date(32|64)|(large_)?(string|binary)|"
-    r"(string|binary)_view|(time32|time64|duration)\[\w+\]|timestamp\[\w+(, tz=[^\]]+)?\]|"
-    r"decimal(128|256)\(\d+, -?\d+\)"
-)
-
-
-def features_of(schema: pa.Schema) -> list[dict[str, Any]] | None:
-    """The columns as `datasets` writes them in a card; None if it has no name for one of them."""
-    kinds = [(field.name, _feature(field.type)) for field in schema]
-    known = [{"name": name, **kind} for name, kind in kinds if kind is not None]
-    return known if len(known) == len(kinds) else None
-
-
-def _feature(kind: pa.DataType) -> dict[str, Any] | None:
-    """A type as `datasets` writes it."""
-    types = pa.types
-    if types.is_struct(kind):
-        fields = features_of(pa.schema(list(kind)))
-        return None if fields is None else {"struct": fields}
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        inner = _feature(kind.value_type)
-        if inner is None:
-            return None
-        short = next(iter(inner.values())) if inner.keys() in ({"dtype"}, {"struct"}) else inner
-        length = {"length": kind.list_size} if types.is_fixed_size_list(kind) else {}
-        return {"large_list" if types.is_large_list(kind) else "list": short, **length}
-    name = _VALUES.get(str(kind), str(kind))
-    return {"dtype": name} if _KNOWN.fullmatch(name) else None
 
 
 # --- In its place ---------------------------------------------------------------------------------

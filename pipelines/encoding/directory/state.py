@@ -176,13 +176,11 @@ def commit(directory: EncodedDirectory, contents: Contents) -> dict[str, Any]:
     found, scratch = manifest(directory, contents), directory.work.path
     directory.work.lease.check()
     storage.delete_files(map(directory.place, sorted(contents.deleted)))
-    first = found["shards"][0]["name"] if found["shards"] else ""
-    path = directory.place(first) if first.endswith(".parquet") else None
     roots: dict[str, list[str]] = {}
     for name in sorted(contents.roots.keys() & (contents.results.keys() | contents.errors.keys())):
         roots.setdefault(contents.roots[name], []).append(name)
     outputs.write_json(directory.place(RUN_JSON), {"inputs": roots}, scratch)
-    for name, data in sidecars(directory, contents, found, path).items():
+    for name, data in sidecars(directory, contents, found).items():
         outputs.write_bytes(directory.place(name), data, scratch)
     outputs.write_json(directory.place(MANIFEST), found, scratch)
     directory.work.delete()
@@ -202,16 +200,14 @@ def complete(
 
 
 def sidecars(
-    directory: EncodedDirectory, contents: Contents, state: dict[str, Any], shard: str | None
+    directory: EncodedDirectory, contents: Contents, state: dict[str, Any]
 ) -> dict[str, bytes]:
     """The files that a complete directory with this state lacks, by name: its tokenizer and its
-    dataset card. `shard`: the path of the first shard, whose columns `datasets` takes for those of
-    all; None if they are not Parquet."""
-    columns = None if shard is None else shard_schema(shard)
+    dataset card."""
     files = {}
     if TOKENIZER not in contents.sizes:
         files[TOKENIZER] = json.dumps(plain_tokenizer(directory.tokenizer())).encode()
-    card = dataset_card(state, columns)
+    card = dataset_card(state)
     return files | ({CARD: card} if is_replaceable(directory, card) else {})
 
 

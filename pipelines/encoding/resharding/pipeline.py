@@ -60,7 +60,7 @@ class _Shuffle(beam.DoFn):
         path = target.bucket_file(group.number)
         with outputs.NewFile(path, work.path) as file:
             with storage.writing(path):
-                writer = RunWriter(file, target.buckets)
+                writer = RunWriter(file, target.buckets, target.memory)
                 for number, name in group.inputs:
                     key, first = order_key(self.seed, name), 0
                     for table in target.of_input(number, name):

@@ -50,7 +50,6 @@ from pipelines.files.publishing import Publication
 from pipelines.files.schemas import joined_schema
 from wordpiece_core import __version__, storage
 from wordpiece_core.errors import OptionError, OutputError
-from wordpiece_core.uri import join
 
 WORK_COMPRESSION = "lz4"  # of encoded inputs, which are soon deleted
 PLAIN_ROW_BYTES = 1  # of a row of Parquet, besides its ids and kept columns
@@ -220,6 +219,7 @@ class Resharding:
         return Target(
             *(self.dataset, self.call.shards, self.format, size, splits, digest, schema),
             self._tokenizer_name,
+            self.call.worker_memory,
         )
 
     @property
@@ -316,7 +316,6 @@ class Resharding:
         """Moves the shards to their names. Returns the manifest. `contents`: what the output holds,
         with shards that are replaced."""
         dataset, publication = self.dataset, self.publication
-        folder = target.folder("made")
         files = named_shards(tasks, _made(target, [task.number for task in tasks]), target)
         results = {result.name: result for result in files.values()}
         replaced = contents.results.keys() & contents.sizes.keys()
@@ -324,10 +323,7 @@ class Resharding:
             raise OutputError(f"{dataset.place(name)}: is not of this job; move or delete it")
         contents = replace(contents, results=results)
         manifest = state.manifest(dataset, contents)
-        first = min(files, default="")
-        sidecars = state.sidecars(
-            dataset, contents, manifest, join(folder, first) if first.endswith(".parquet") else None
-        )
+        sidecars = state.sidecars(dataset, contents, manifest)
         for name, data in sidecars.items():
             publication.stage(name, data)
         publication.stage_json(MANIFEST, manifest)

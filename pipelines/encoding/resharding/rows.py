@@ -17,7 +17,7 @@ from pipelines.encoding.pieces import PIECE_SIZE, pieces_of
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.formats import ENDINGS
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
-from pipelines.encoding.resharding.shuffle import ORDER, Buckets, read_segments
+from pipelines.encoding.resharding.shuffle import ORDER, Buckets, part_of, read_segments
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
 from pipelines.files.reading import bad_data
 from pipelines.files.schemas import PLAIN, conformed
@@ -30,8 +30,8 @@ class Target:
     """How shards are made, and where their rows are. `options`: as the user gave them; `format`: of
     the files; `size`: about the bytes of a shard; `splits`: their names;
     `digest`: of the inputs and options. `schema`: of the rows, without weights and splits.
-    `tokenizer`: its name. `buckets`: of a random order; `files`: how many files of them there
-    are."""
+    `tokenizer`: its name. `memory`: bytes for a worker. `buckets`: of a random order; `files`: how
+    many files of them there are."""
 
     dataset: EncodedDirectory
     options: ShardOptions
@@ -41,6 +41,7 @@ class Target:
     digest: str
     schema: pa.Schema
     tokenizer: str
+    memory: int
     buckets: Buckets | None = None
     files: int = 0
 
@@ -75,8 +76,13 @@ class Target:
             if self.buckets is None:
                 yield from self._between(number, name, task.split, start, end)
             else:
-                table = self._of_bucket(self.buckets.first(task.split) + number)
-                yield from self._pieces(_slice_of(table, task.split, start, end))
+                before = 0
+                for table in self._of_bucket(self.buckets, task.split, number):
+                    after = before + (pc.sum(table.column(WEIGHT)).as_py() or 0)
+                    if before < end and start < after:
+                        rows = _slice_of(table, task.split, start - before, end - before)
+                        yield from self._pieces(rows)
+                    before = after
 
     def _between(
         self, number: int, name: str, split: int, start: int, end: int
@@ -132,13 +138,24 @@ class Target:
         split = table.column(SPLIT)
         return conformed(table, self.weighted, name).append_column(SPLIT, split)
 
-    def _of_bucket(self, number: int) -> pa.Table:
-        """The rows of a bucket in their order, which all are of one split."""
-        paths = map(self.bucket_file, range(self.files))
-        tables = [table for path in paths for table in read_segments(path, number)]
-        table = pa.concat_tables(tables).combine_chunks()
-        del tables
-        return table.take(pc.sort_indices(table.column(ORDER)))
+    def _of_bucket(self, buckets: Buckets, split: int, number: int) -> Iterator[pa.Table]:
+        """The rows of a bucket of a split in their order, part by part. The segments of a bucket
+        are read again for each part."""
+        place, parts = buckets.first(split) + number, buckets.parts
+        for part in range(parts):
+            tables = []
+            for table in self._segments(place):
+                if parts > 1:
+                    found = part_of(table.column(ORDER), buckets.numbers[split], parts)
+                    table = table.filter(pc.equal(found, part))
+                tables.append(table)
+            table = pa.concat_tables(tables).combine_chunks()
+            del tables
+            yield table.take(pc.sort_indices(table.column(ORDER)))
+
+    def _segments(self, place: int) -> Iterator[pa.Table]:
+        for number in range(self.files):
+            yield from read_segments(self.bucket_file(number), place)
 
 
 def _slice_of(table: pa.Table, split: int, start: int, end: int) -> pa.Table:

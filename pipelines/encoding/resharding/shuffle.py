@@ -29,14 +29,14 @@ from wordpiece_core import _kernel
 from wordpiece_core.storage import StoredFile
 
 ORDER = "__wordpiece_order"
-BUCKET_BYTES = 12 << 20  # of a bucket, by the weights of its rows; two or three times in memory
-LARGE_BUCKETS = 4  # times that, at most, if there are more rows: fewer segments
-USUAL_BUCKETS, MOST_BUCKETS = 256, 4096  # with more, buckets are larger, whatever memory they take
-RUN_BUCKETS = 8  # a run is this many times the size of a bucket, in memory
-GROUP_BUCKETS = 3  # the inputs of a file are this many times the size of a bucket, by weights
-BOUNDS = (BUCKET_BYTES, LARGE_BUCKETS, USUAL_BUCKETS, MOST_BUCKETS, RUN_BUCKETS, GROUP_BUCKETS)
-"""What the files of buckets depend on, besides the rows."""
+BUCKET_BYTES = 12 << 20  # of rows that are sorted at once, by their weights
+MOST_BUCKETS = 8192  # with more rows than these hold, buckets are larger, and sorted in parts
+RUN_SHARE = 8  # of the memory of a worker: a run, which takes three times that when it is sorted
+GROUP_BUCKETS, MOST_GROUPS = 3, 128  # the least size of a group, in buckets; about the most groups
+BOUNDS = (BUCKET_BYTES, MOST_BUCKETS, GROUP_BUCKETS, MOST_GROUPS)
+"""What the files of buckets depend on, besides the rows. (Not on how long runs are.)"""
 _TAIL = struct.Struct("<QQ")
+_HALF = pa.scalar(32, pa.uint64())  # bits of a hash
 
 
 def order_key(seed: int, name: str) -> bytes:
@@ -55,9 +55,7 @@ class Buckets:
     @classmethod
     def of(cls, weights: Sequence[int]) -> Buckets:
         """From the weights of the splits."""
-        total = sum(weights)
-        size = min(max(BUCKET_BYTES, total // USUAL_BUCKETS), LARGE_BUCKETS * BUCKET_BYTES)
-        size = max(size, total // MOST_BUCKETS)
+        size = max(BUCKET_BYTES, sum(weights) // MOST_BUCKETS)
         return cls([max(-(-weight // size), 1) for weight in weights], size)
 
     def first(self, split: int) -> int:
@@ -68,9 +66,20 @@ class Buckets:
         """The bucket of each row, from its hash and its split."""
         firsts = pa.array([self.first(n) for n in range(len(self.numbers))], pa.uint64())
         numbers = pa.array(self.numbers, pa.uint64())
-        high = pc.shift_right(order, pa.scalar(32, pa.uint64()))
-        scaled = pc.multiply(high, numbers.take(split))
-        return pc.add(pc.shift_right(scaled, pa.scalar(32, pa.uint64())), firsts.take(split))
+        scaled = pc.multiply(pc.shift_right(order, _HALF), numbers.take(split))
+        return pc.add(pc.shift_right(scaled, _HALF), firsts.take(split))
+
+    @property
+    def parts(self) -> int:
+        """In how many parts a bucket is sorted, one after the other."""
+        return -(-self.size // BUCKET_BYTES)
+
+
+def part_of(order: pa.ChunkedArray, buckets: int, parts: int) -> pa.ChunkedArray:
+    """The part of their bucket that rows are in, by their hashes. `buckets`: of their split."""
+    scaled = pc.multiply(pc.shift_right(order, _HALF), pa.scalar(buckets, pa.uint64()))
+    inside = pc.bit_wise_and(scaled, pa.scalar((1 << 32) - 1, pa.uint64()))
+    return pc.shift_right(pc.multiply(inside, pa.scalar(parts, pa.uint64())), _HALF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +92,9 @@ class ShuffleGroup:
 
 
 def shuffle_groups(sources: Sequence[WeightedResult], buckets: Buckets) -> list[ShuffleGroup]:
-    """Groups of consecutive inputs, of about `GROUP_BUCKETS` buckets, or of one input."""
+    """Groups of consecutive inputs, of `GROUP_BUCKETS` buckets or more, or of one input."""
+    total = sum(sum(source.weights) for source in sources)
+    least = max(GROUP_BUCKETS * buckets.size, total // MOST_GROUPS)
     groups: list[ShuffleGroup] = []
     held: list[tuple[int, str]] = []
     weight = rows = 0
@@ -91,7 +102,7 @@ def shuffle_groups(sources: Sequence[WeightedResult], buckets: Buckets) -> list[
         held.append((number, source.name))
         weight += sum(source.weights)
         rows += source.input_rows
-        if weight >= GROUP_BUCKETS * buckets.size or number + 1 == len(sources):
+        if weight >= least or number + 1 == len(sources):
             groups.append(ShuffleGroup(len(groups), held, rows))
             held, weight, rows = [], 0, 0
     return groups
@@ -99,10 +110,11 @@ def shuffle_groups(sources: Sequence[WeightedResult], buckets: Buckets) -> list[
 
 @dataclass
 class RunWriter:
-    """Writes a file of runs."""
+    """Writes a file of runs. `memory`: bytes for a worker."""
 
     stream: NewFile
     buckets: Buckets
+    memory: int
     held: list[pa.Table] = field(default_factory=list)
     size: int = 0
     offsets: array[int] = field(default_factory=lambda: array("Q"))
@@ -116,7 +128,7 @@ class RunWriter:
         order = pa.array(_kernel.hash_numbers(first, table.num_rows, key))
         self.held.append(table.append_column(ORDER, order))
         self.size += table.nbytes
-        if self.size >= RUN_BUCKETS * self.buckets.size:
+        if self.size >= self.memory // RUN_SHARE:
             self._write()
 
     def _write(self) -> None:

@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-import pyarrow as pa
 import pytest
 import yaml
 from huggingface_hub import DatasetCard
-
-from pipelines.encoding.directory.card import features_of
 
 from ..corpora import (
     done,
@@ -22,17 +19,6 @@ from ..corpora import (
 )
 
 TEXTS = english(60)
-
-TYPES = [
-    *(pa.null(), pa.bool_(), pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.float16()),
-    *(pa.float32(), pa.float64(), pa.string(), pa.large_string(), pa.string_view(), pa.binary()),
-    *(pa.large_binary(), pa.date32(), pa.date64(), pa.time32("ms"), pa.time64("us")),
-    *(pa.timestamp("us"), pa.timestamp("ns", "Europe/Paris"), pa.duration("ms")),
-    *(pa.decimal128(10, 2), pa.decimal256(40, 3), pa.list_(pa.int32()), pa.large_list(pa.int64())),
-    *(pa.list_(pa.float32(), 4), pa.list_(pa.list_(pa.uint16())), pa.list_(pa.list_(pa.int8(), 2))),
-    pa.struct([("a", pa.string()), ("b", pa.list_(pa.int32()))]),
-    pa.list_(pa.struct([("a", pa.struct([("c", pa.bool_())]))])),
-]
 
 
 @pytest.fixture(scope="module")
@@ -60,20 +46,6 @@ def bad_file(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_types_have_the_names_that_datasets_gives_them(kind: pa.DataType) -> None:
-    schema = pa.schema([("x", kind)])
-    expected = datasets.Features.from_arrow_schema(schema)
-    named = features_of(schema)
-    assert named == expected._to_yaml_list()
-    assert datasets.Features._from_yaml_list(named) == expected
-
-
-def test_columns_without_a_name_in_datasets_leave_the_features_to_readers() -> None:
-    for kind in (pa.map_(pa.string(), pa.int32()), pa.dictionary(pa.int32(), pa.string())):
-        assert features_of(pa.schema([("x", kind)])) is None
-
-
 def test_datasets_loads_the_directory_by_its_card(
     tmp_path: Path, call: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,11 +56,6 @@ def test_datasets_loads_the_directory_by_its_card(
     loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
     assert list(loaded) == ["train"]
     assert loaded["train"]["text"][:] == TEXTS
-    info = datasets.load_dataset_builder(str(out), cache_dir=str(tmp_path / "cache")).info
-    assert info.features == loaded["train"].features
-    assert info.splits["train"].num_examples == 60
-    datasets.SplitDict._from_yaml_list(front(out)["dataset_info"]["splits"])  # or it warns
-    assert info.download_size == sum(p.stat().st_size for p in out.rglob("*.parquet"))
     streamed = datasets.load_dataset(str(out), streaming=True)["train"]
     assert [row["text"] for row in streamed] == TEXTS
 

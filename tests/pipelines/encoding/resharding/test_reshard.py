@@ -58,9 +58,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many bins, runs and tasks, as a large corpus has."""
+    """Many buckets, runs, parts of buckets and tasks, as a large corpus has."""
     monkeypatch.setattr(shuffle, "BUCKET_BYTES", 1000)
-    monkeypatch.setattr(shuffle, "LARGE_BUCKETS", 2)
+    monkeypatch.setattr(shuffle, "RUN_SHARE", 1 << 16)
+    monkeypatch.setattr(shuffle, "MOST_BUCKETS", 8)
     monkeypatch.setattr(reshard, "TASK_BYTES", 1000)
 
 
@@ -165,6 +166,15 @@ def test_shuffled_texts_are_in_the_order_of_their_hashes(
     other = column(tmp_path / "other", "text")
     assert other == [text for _, _, text in shuffled(8)]
     assert Counter(other) == Counter(TEXTS)
+
+
+def test_the_memory_of_workers_does_not_change_the_bytes(
+    tmp_path: Path, tokenizer: str, source: Path
+) -> None:
+    how = ("--shuffle", "7", "--shard-size", "12KiB", "--splits", "train=0.8,test=0.2")
+    for name, memory in (("much", "1GiB"), ("little", "16MiB")):
+        encode(source, tokenizer, tmp_path / name, *how, "--worker-memory", memory)
+    assert files_below(tmp_path / "much") == files_below(tmp_path / "little")
 
 
 def test_texts_are_split_by_their_hash(tmp_path: Path, tokenizer: str, source: Path) -> None:
