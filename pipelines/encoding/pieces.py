@@ -59,12 +59,11 @@ def piece_ends(batch: TextBatch, encoding: EncodingOptions) -> list[int]:
     return pieces_of(most_ids(batch, encoding))
 
 
-def pieces_of(sizes: pa.Array, size: int | None = None) -> list[int]:
-    """The ends of pieces of about this size (`PIECE_SIZE` if None), from the sizes of rows. A piece
-    has at least one row."""
-    size = size or PIECE_SIZE
+def pieces_of(sizes: pa.Array) -> list[int]:
+    """The ends of pieces of about `PIECE_SIZE`, from the sizes of rows. A piece has at least one
+    row."""
     starts = pc.subtract(pc.cumulative_sum(sizes), sizes)
-    numbers = pc.floor(pc.divide(starts, float(size)))
+    numbers = pc.floor(pc.divide(starts, float(PIECE_SIZE)))
     ends: list[int] = pc.run_end_encode(numbers).run_ends.to_pylist()
     return ends
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pipelines.encoding.directory.encoded_directory import ENCODED, EncodedDirectory
 from pipelines.encoding.options import ShardOptions
-from pipelines.encoding.pieces import PIECE_SIZE, pieces_of
+from pipelines.encoding.pieces import PIECE_SIZE
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.formats import ENDINGS
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
@@ -76,13 +76,7 @@ class Target:
             if self.buckets is None:
                 yield from self._between(number, name, task.split, start, end)
             else:
-                before = 0
-                for table in self._of_bucket(self.buckets, task.split, number):
-                    after = before + (pc.sum(table.column(WEIGHT)).as_py() or 0)
-                    if before < end and start < after:
-                        rows = _slice_of(table, task.split, start - before, end - before)
-                        yield from self._pieces(rows)
-                    before = after
+                yield from self._pieces(self._in_order(task.split, number, start, end))
 
     def _between(
         self, number: int, name: str, split: int, start: int, end: int
@@ -97,19 +91,32 @@ class Target:
                 after = before + (pc.sum(weights).as_py() or 0)
                 if before < end and start < after:
                     table = self._placed(parquet.read_row_group(row_group), name, number, first)
-                    yield from self._pieces(_slice_of(table, split, start - before, end - before))
+                    rows = _slice_of(table, split, start - before, end - before)
+                    yield from self._pieces([rows])
                 before, first = after, first + found.num_rows
                 if before >= end:
                     return
 
-    def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
-        """A table in pieces of about `pieces.PIECE_SIZE`, or of an eighth of a shard."""
-        if not table.num_rows:
-            return
-        first, size = 0, min(PIECE_SIZE, self.size // 8)
-        for end in pieces_of(table.column(WEIGHT).combine_chunks().cast(pa.float64()), size):
-            yield table.slice(first, end - first)
-            first = end
+    def _pieces(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The rows of tables in pieces of about `pieces.PIECE_SIZE`, or of an eighth of a shard.
+        They do not depend on how the rows are divided into tables."""
+        size, before = min(PIECE_SIZE, self.size // 8), 0.0
+        held: list[pa.Table] = []
+        last = -1.0
+        for table in tables:
+            weights = table.column(WEIGHT).combine_chunks().cast(pa.float64())
+            starts = pc.add(pc.subtract(pc.cumulative_sum(weights), weights), before)
+            runs = pc.run_end_encode(pc.floor(pc.divide(starts, float(size))))
+            first = 0
+            for number, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+                if held and number != last:
+                    yield _joined(held)
+                    held = []
+                held.append(table.slice(first, end - first))
+                first, last = end, number
+            before += pc.sum(weights).as_py() or 0.0
+        if held:
+            yield _joined(held)
 
     def of_input(self, number: int, name: str) -> Iterator[pa.Table]:
         """All rows of an input with their splits, row group by row group."""
@@ -138,24 +145,34 @@ class Target:
         split = table.column(SPLIT)
         return conformed(table, self.weighted, name).append_column(SPLIT, split)
 
-    def _of_bucket(self, buckets: Buckets, split: int, number: int) -> Iterator[pa.Table]:
-        """The rows of a bucket of a split in their order, part by part. The segments of a bucket
-        are read again for each part."""
-        place, parts = buckets.first(split) + number, buckets.parts
+    def _in_order(self, split: int, number: int, start: int, end: int) -> Iterator[pa.Table]:
+        """The rows of a bucket that begin between two sums of weights, in their order: in as many
+        parts as the memory asks for. The segments of the bucket are read again for each."""
+        assert self.buckets is not None
+        place, parts = self.buckets.first(split) + number, self.buckets.parts(self.memory)
+        before = 0
         for part in range(parts):
             tables = []
             for table in self._segments(place):
                 if parts > 1:
-                    found = part_of(table.column(ORDER), buckets.numbers[split], parts)
+                    found = part_of(table.column(ORDER), self.buckets.numbers[split], parts)
                     table = table.filter(pc.equal(found, part))
                 tables.append(table)
             table = pa.concat_tables(tables).combine_chunks()
             del tables
-            yield table.take(pc.sort_indices(table.column(ORDER)))
+            table = table.take(pc.sort_indices(table.column(ORDER)))
+            after = before + (pc.sum(table.column(WEIGHT)).as_py() or 0)
+            if before < end and start < after:
+                yield _slice_of(table, split, start - before, end - before)
+            before = after
 
     def _segments(self, place: int) -> Iterator[pa.Table]:
         for number in range(self.files):
             yield from read_segments(self.bucket_file(number), place)
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
 
 
 def _slice_of(table: pa.Table, split: int, start: int, end: int) -> pa.Table:

@@ -29,11 +29,13 @@ from wordpiece_core import _kernel
 from wordpiece_core.storage import StoredFile
 
 ORDER = "__wordpiece_order"
-BUCKET_BYTES = 12 << 20  # of rows that are sorted at once, by their weights
-MOST_BUCKETS = 8192  # with more rows than these hold, buckets are larger, and sorted in parts
-RUN_SHARE = 8  # of the memory of a worker: a run, which takes three times that when it is sorted
+BUCKET_BYTES = 12 << 20  # of a bucket, by the weights of its rows
+LARGE_BUCKETS = 4  # times that, at most, if there are more rows: fewer segments
+USUAL_BUCKETS, MOST_BUCKETS = 256, 4096  # with more, buckets are larger
+RUN_SHARE = 8  # of the memory of a worker: a run, which is copied once when it is sorted
+COPIES = 3  # of the rows that are sorted, in memory at the same time
 GROUP_BUCKETS, MOST_GROUPS = 3, 128  # the least size of a group, in buckets; about the most groups
-BOUNDS = (BUCKET_BYTES, MOST_BUCKETS, GROUP_BUCKETS, MOST_GROUPS)
+BOUNDS = (BUCKET_BYTES, LARGE_BUCKETS, USUAL_BUCKETS, MOST_BUCKETS, GROUP_BUCKETS, MOST_GROUPS)
 """What the files of buckets depend on, besides the rows. (Not on how long runs are.)"""
 _TAIL = struct.Struct("<QQ")
 _HALF = pa.scalar(32, pa.uint64())  # bits of a hash
@@ -55,7 +57,9 @@ class Buckets:
     @classmethod
     def of(cls, weights: Sequence[int]) -> Buckets:
         """From the weights of the splits."""
-        size = max(BUCKET_BYTES, sum(weights) // MOST_BUCKETS)
+        total = sum(weights)
+        size = min(max(BUCKET_BYTES, total // USUAL_BUCKETS), LARGE_BUCKETS * BUCKET_BYTES)
+        size = max(size, total // MOST_BUCKETS)
         return cls([max(-(-weight // size), 1) for weight in weights], size)
 
     def first(self, split: int) -> int:
@@ -69,10 +73,10 @@ class Buckets:
         scaled = pc.multiply(pc.shift_right(order, _HALF), numbers.take(split))
         return pc.add(pc.shift_right(scaled, _HALF), firsts.take(split))
 
-    @property
-    def parts(self) -> int:
-        """In how many parts a bucket is sorted, one after the other."""
-        return -(-self.size // BUCKET_BYTES)
+    def parts(self, memory: int) -> int:
+        """In how many parts a bucket is sorted, so that one takes half of the memory of a
+        worker."""
+        return max(-(-2 * COPIES * self.size // memory), 1)
 
 
 def part_of(order: pa.ChunkedArray, buckets: int, parts: int) -> pa.ChunkedArray:

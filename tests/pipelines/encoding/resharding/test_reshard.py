@@ -60,8 +60,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many buckets, runs, parts of buckets and tasks, as a large corpus has."""
     monkeypatch.setattr(shuffle, "BUCKET_BYTES", 1000)
+    monkeypatch.setattr(shuffle, "LARGE_BUCKETS", 2)
     monkeypatch.setattr(shuffle, "RUN_SHARE", 1 << 16)
-    monkeypatch.setattr(shuffle, "MOST_BUCKETS", 8)
+    monkeypatch.setattr(shuffle, "COPIES", 1 << 20)
     monkeypatch.setattr(reshard, "TASK_BYTES", 1000)
 
 
