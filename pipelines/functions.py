@@ -87,9 +87,8 @@ def _documented(call: type[JobCall]) -> Callable[[Function], Function]:
 
 def _parameter(option: Option, call: type[JobCall]) -> inspect.Parameter:
     is_first = option.name in call.ARGUMENTS
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if is_first else inspect.Parameter.KEYWORD_ONLY
-    default = inspect.Parameter.empty if option.is_required else option.default
-    return inspect.Parameter(option.name, kind, default=default, annotation=option.annotation)
+    kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    return option.parameter(kinds[not is_first])
 
 
 def _lines(call: type[JobCall]) -> Iterator[str]:

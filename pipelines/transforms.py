@@ -60,15 +60,7 @@ def _with_options(options: type[Declared]) -> Any:
     def decorate(method: Init) -> Init:
         signature = inspect.signature(method)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        named = [
-            inspect.Parameter(
-                option.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=option.default,
-                annotation=option.annotation,
-            )
-            for option in options.options()
-        ]
+        named = [option.parameter() for option in options.options()]
         method.__signature__ = signature.replace(parameters=[*own, *named])
         return method
 

@@ -23,6 +23,7 @@ wordpiece_core.errors.OptionError: size: 10 is not a whole number from 1 to 9
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
@@ -108,6 +109,11 @@ class Option:
     def annotation(self) -> str:
         """The type of its values in Python, as in a signature."""
         return f"{self.kind.annotation}{' | None' if self.default is None else ''}"
+
+    def parameter(self, kind: Any = inspect.Parameter.KEYWORD_ONLY) -> inspect.Parameter:
+        """The option as a parameter of a function."""
+        default = inspect.Parameter.empty if self.is_required else self.default
+        return inspect.Parameter(self.name, kind, default=default, annotation=self.annotation)
 
     @property
     def switch(self) -> str:

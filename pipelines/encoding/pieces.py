@@ -56,16 +56,18 @@ def piece_ends(batch: TextBatch, encoding: EncodingOptions) -> list[int]:
     rows, is_padded = len(batch.texts), encoding.stride is not None or encoding.padding
     if not is_padded and batch.bytes + rows * BYTES_PER_ROW <= PIECE_SIZE:
         return [rows]  # shortcut with the same result as below
-    return pieces_of(most_ids(batch, encoding))
+    return [end for _, end in pieces_of(most_ids(batch, encoding))]
 
 
-def pieces_of(sizes: pa.Array) -> list[int]:
-    """The ends of pieces of about `PIECE_SIZE`, from the sizes of rows. A piece has at least one
-    row."""
-    starts = pc.subtract(pc.cumulative_sum(sizes), sizes)
-    numbers = pc.floor(pc.divide(starts, float(PIECE_SIZE)))
-    ends: list[int] = pc.run_end_encode(numbers).run_ends.to_pylist()
-    return ends
+def pieces_of(
+    sizes: pa.Array, size: int = PIECE_SIZE, before: float = 0.0
+) -> list[tuple[float, int]]:
+    """Pieces of about this size, from the sizes of rows: the number of each, and its end. A piece
+    has at least one row. `before`: the size of earlier rows. If it is not 0, the first piece may
+    continue the last one of these, which then has the same number."""
+    starts = pc.add(pc.subtract(pc.cumulative_sum(sizes), sizes), before)
+    runs = pc.run_end_encode(pc.floor(pc.divide(starts, float(size))))
+    return list(zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The figures of running jobs, such as bytes and tokens: how workers report them, and how the
 driver gets to know them.
 
-Workers call `report`. Figures are counters of Beam's metrics, in the namespace "wordpiece", so
+Workers call `add_metrics`. Figures are counters of Beam's metrics, in the namespace "wordpiece", so
 every runner adds them up and shows them on its own page. The driver knows at once what this process
 has reported. For what workers elsewhere have done it asks the runner (`PipelineFigures`): some
 runners say it while a pipeline runs, others only at its end.
@@ -33,7 +33,7 @@ FIGURES = {
     "truncated_tokens": "that were left out of these rows",
     "merges": "that a training has made",
     "shards": "that were written",
-    "failures": "shards that could not be read",
+    "failures": "shards that could not be read; elements that a transform could not process",
 }
 POLL_SECONDS = 1.0
 SHARE_OF_TIME = 0.1  # at most so much of it is spent on asking

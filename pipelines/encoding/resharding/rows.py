@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pipelines.encoding.directory.encoded_directory import ENCODED, EncodedDirectory
 from pipelines.encoding.options import ShardOptions
-from pipelines.encoding.pieces import PIECE_SIZE
+from pipelines.encoding.pieces import PIECE_SIZE, pieces_of
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.formats import ENDINGS
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
@@ -105,10 +105,8 @@ class Target:
         last = -1.0
         for table in tables:
             weights = table.column(WEIGHT).combine_chunks().cast(pa.float64())
-            starts = pc.add(pc.subtract(pc.cumulative_sum(weights), weights), before)
-            runs = pc.run_end_encode(pc.floor(pc.divide(starts, float(size))))
             first = 0
-            for number, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            for number, end in pieces_of(weights, size, before):
                 if held and number != last:
                     yield _joined(held)
                     held = []
@@ -165,6 +163,8 @@ class Target:
             if before < end and start < after:
                 yield _slice_of(table, split, start - before, end - before)
             before = after
+            if before >= end:
+                return
 
     def _segments(self, place: int) -> Iterator[pa.Table]:
         for number in range(self.files):
