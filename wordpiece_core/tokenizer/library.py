@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
@@ -73,7 +73,7 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
     if model.get("dropout"):
         raise InputError(f"{path}: dropout is {shown(model['dropout'])}; set it to null")
     try:
-        tokenizer = loaded(text)
+        tokenizer, _ = loaded(text, False)
     except OptionError as error:
         raise OptionError(f"{refusal}, or {error}") from error
     except InputError as error:
@@ -147,7 +147,9 @@ def _processed(post_processor: Any, path: str) -> list[Encoding]:
     model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
     value = {"version": "1.0", "model": model, "post_processor": post_processor}
     with one_line_errors(f"{path}: the library tokenizers cannot put tokens around a text"):
-        tokenizer = loaded(json.dumps(value))
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_str(json.dumps(value))
         return [tokenizer.encode("a", second) for second in (None, "a")]
 
 
@@ -164,13 +166,13 @@ def _layout(row: Encoding, vocab: Sequence[str]) -> Layout:
 
 
 @lru_cache(4)
-def loaded(text: str, *, hides: bool = False, is_bare: bool = False) -> Any:
-    """The tokenizer of the library, without the truncation and padding of its file.
+def loaded(text: str, hides: bool, /) -> tuple[Any, Any]:
+    """The tokenizer of the library, without the truncation, the padding and the post-processor of
+    its file; and the post-processor, which may be None.
 
     Args:
         text: The text of its `tokenizer.json`.
         hides: Whether special tokens are not searched for in texts.
-        is_bare: Whether the post-processor is left out.
 
     Raises OptionError if the library is not installed, and InputError for what it cannot read.
     """
@@ -188,9 +190,8 @@ def loaded(text: str, *, hides: bool = False, is_bare: bool = False) -> Any:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     tokenizer.encode_special_tokens = hides
-    if is_bare:
-        tokenizer.post_processor = None
-    return tokenizer
+    post_processor, tokenizer.post_processor = tokenizer.post_processor, None
+    return tokenizer, post_processor
 
 
 @contextmanager
@@ -208,7 +209,7 @@ def one_line_errors(what: str) -> Iterator[None]:
 
 def library_text(model: Library, tokens: Sequence[str]) -> str:
     """The text of tokens, as the decoder of the library makes it."""
-    tokenizer = loaded(model.tokenizer_json)
+    tokenizer, _ = loaded(model.tokenizer_json, False)
     if tokenizer.decoder is None:
         return " ".join(tokens)
     with one_line_errors("the library tokenizers cannot decode the tokens"):
@@ -231,9 +232,7 @@ class LibraryEncoder:
         )
         self.special = {ids[token] for token in spec.special_tokens} - {self.unk_id}
         self.hides = hides
-        text = spec.library.tokenizer_json
-        self.tokenizer = loaded(text, hides=hides)
-        self.bare = loaded(text, hides=hides, is_bare=True)
+        self.tokenizer, self.post_processor = loaded(spec.library.tokenizer_json, hides)
 
     def encode(
         self,
@@ -261,7 +260,7 @@ class LibraryEncoder:
 
     def _encode(self, columns: list[pa.Array], start: int, options: Mapping[str, Any]) -> _Rows:
         """The rows of some texts."""
-        rows = _Rows(self.tokenizer, options, self.pad_id, self.unk_id)
+        rows = _Rows(self.processed, options, self.pad_id, self.unk_id)
         some = [column.slice(start, TEXTS_AT_ONCE) for column in columns]
         sides = [self._tokenize(column, start) for column in some]
         for number, texts in enumerate(zip(*sides, strict=True), start):
@@ -285,7 +284,7 @@ class LibraryEncoder:
         full = [text for text in texts if text is not None]
         try:
             with one_line_errors(FAILED):
-                encoded = iter(self.bare.encode_batch(full))
+                encoded = iter(self.tokenizer.encode_batch(full))
             rows = [None if text is None else next(encoded) for text in texts]
             for row in rows if self.hides else ():
                 self._check_hidden(row)
@@ -295,6 +294,10 @@ class LibraryEncoder:
             parts = [column.slice(i, 1) for i in range(len(texts))]  # one of them is to blame
             return [row for i, part in enumerate(parts, start) for row in self._tokenize(part, i)]
         return rows
+
+    def processed(self, row: Encoding) -> Encoding:
+        """Tokens of a text with the offsets that the post-processor gives them."""
+        return row if self.post_processor is None else self.post_processor.process(row, None, False)
 
     def _check_hidden(self, row: Encoding | None) -> None:
         found = self.special.intersection(() if row is None else row.ids)
@@ -311,7 +314,7 @@ class LibraryEncoder:
         beginning of a text in a way of its own."""
         with one_line_errors(FAILED):
             texts = [f"{BEFORE} {chunk}" for chunk in chunks]
-            return list(self.tokenizer.encode_batch(texts, add_special_tokens=False))
+            return [self.processed(row) for row in self.tokenizer.encode_batch(texts)]
 
     def tokens_of_chunks(self, chunks: Sequence[str]) -> list[list[str]]:
         """The tokens of chunks, without those of the space in front."""
@@ -336,9 +339,13 @@ class _Rows:
     """Rows, column by column, and the counts of `EncodedBatch`."""
 
     def __init__(
-        self, tokenizer: Any, options: Mapping[str, Any], pad_id: int | None, unk_id: int | None
+        self,
+        processed: Callable[[Encoding], Encoding],
+        options: Mapping[str, Any],
+        pad_id: int | None,
+        unk_id: int | None,
     ) -> None:
-        self.tokenizer, self.options = tokenizer, options
+        self.processed, self.options = processed, options
         self.pad_id, self.unk_id = pad_id, unk_id
         names = ["input_ids", *options["columns"]]
         names += [] if options["stride"] is None else ["source_rows"]
@@ -390,7 +397,7 @@ class _Rows:
                     f"stride {stride} is not less than the {kept[i]} tokens left of a text in a row"
                 )
             texts[i].truncate(kept[i], stride=stride or 0)
-        row = [self.tokenizer.post_process(text, None, False) for text in texts]
+        row = [self.processed(text) for text in texts]
         yield row
         for i in truncated if stride is not None else ():
             for more in row[i].overflowing:
