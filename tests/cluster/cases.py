@@ -30,7 +30,7 @@ INTERRUPTED = 130  # the exit status
 MANIFESTS = {"_manifest.json", ".manifest.json"}
 OF_THE_RUN = {"run.json", ".run.json"}  # the files that differ between runs
 
-LAYOUT, BPE, UNIGRAM = "encode, laid out", "train BPE in rounds", "train Unigram in rounds"
+LAYOUT, BPE, UNIGRAM = "encode, resharded", "train BPE in rounds", "train Unigram in rounds"
 ONCE = (LAYOUT, BPE, UNIGRAM)  # on embedded Flink
 JOBS: dict[str, tuple[str, ...]] = {
     "count": ("count", "text", "--merge", "words"),

@@ -30,7 +30,7 @@ JOBS: dict[str, tuple[list[str], list[str]]] = {
     "extend": ([*EXTEND, *ROUNDS], [ROUND, r"\bout/vocab\.txt"]),
     "encode": (ENCODE, [r"out/a\.parquet", r"\.manifest\.json"]),
     "encode, followed": ([*ENCODE, *FOLLOW], [r"out/a\.parquet", r"\.manifest\.json"]),
-    "encode, laid out": (LAYOUT, [r"/made-", r"\.manifest\.json"]),
+    "encode, resharded": (LAYOUT, [r"/made-", r"\.manifest\.json"]),
 }
 
 
@@ -70,7 +70,7 @@ def fixed(inputs: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [added, fixed])
-@pytest.mark.parametrize("job", ["count", "encode", "encode, followed", "encode, laid out"])
+@pytest.mark.parametrize("job", ["count", "encode", "encode, followed", "encode, resharded"])
 def test_inputs_may_change_between_a_kill_and_the_next_run(
     inputs: Path, job: str, change: Callable[[Path], None]
 ) -> None:

@@ -39,8 +39,8 @@ def test_the_textbooks_corpus_runs_out_of_pairs_before_the_vocabulary_is_full() 
     assert training.vocab[: 5 + 15] == [*SPECIAL_TOKENS, *alphabet, "t", "t</w>"]
     assert len(training.vocab) == 5 + 15 + 15  # not 100: every word is one token
     for word in words:
-        cut = bpe.tokenize(word, training.vocab, pairs_of(training.merges))
-        assert cut == [word + symbols.WORD_END]
+        tokens = bpe.tokenize(word, training.vocab, pairs_of(training.merges))
+        assert tokens == [word + symbols.WORD_END]
 
 
 def test_the_textbooks_end_of_words_is_a_symbol_of_its_own() -> None:
@@ -49,10 +49,10 @@ def test_the_textbooks_end_of_words_is_a_symbol_of_its_own() -> None:
     first = [merge.token for merge in training.merges[:5]]
     assert first == ["th", "the", "the</w>", "at", "at</w>"]
     assert "</w>" in training.vocab
-    cut = bpe.tokenize(
+    tokens = bpe.tokenize(
         "that", training.vocab, pairs_of(training.merges), word_boundary=symbols.END_APART
     )
-    assert cut == ["th", "at</w>"]
+    assert tokens == ["th", "at</w>"]
 
 
 def test_the_first_pair_of_the_text_is_not_the_pair_learned_first() -> None:
@@ -90,8 +90,8 @@ def test_bytes_are_those_of_gpt2() -> None:
 def test_a_character_without_a_token_is_unknown_or_its_bytes() -> None:
     assert bpe.tokenize("aé", ["a"], [], word_boundary=symbols.WORD_END) == ["a", "[UNK]"]
     vocab = ["▁", "a", *symbols.byte_tokens(True)]
-    cut = bpe.tokenize("aé", vocab, [], word_boundary=symbols.SPACE_MARK, byte_fallback=True)
-    assert cut == ["▁", "a", "<0xC3>", "<0xA9>"]
+    tokens = bpe.tokenize("aé", vocab, [], word_boundary=symbols.SPACE_MARK, byte_fallback=True)
+    assert tokens == ["▁", "a", "<0xC3>", "<0xA9>"]
 
 
 def test_too_small_a_vocabulary_is_refused() -> None:

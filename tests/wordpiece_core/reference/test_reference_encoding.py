@@ -1,4 +1,4 @@
-"""What the specification of encoding refuses, and decoding beside `transformers`."""
+"""What the specification of encoding refuses, and decoding compared with `transformers`."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_sentencepiece_loads_our_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *(wp.TextOptions(pre_tokenizer=cut) for cut in ("bert", "whitespace")),
+        *(wp.TextOptions(pre_tokenizer=name) for name in ("bert", "whitespace")),
         wp.TextOptions(lowercase=False, pre_tokenizer="whitespace"),
         wp.TextOptions(lowercase=False, clean_text=False, handle_chinese_chars=False),
     ],
