@@ -60,13 +60,13 @@ def piece_ends(batch: TextBatch, encoding: EncodingOptions) -> list[int]:
 
 
 def pieces_of(
-    sizes: pa.Array, size: int = PIECE_SIZE, before: float = 0.0
+    sizes: pa.Array, size: int | None = None, before: float = 0.0
 ) -> list[tuple[float, int]]:
-    """Pieces of about this size, from the sizes of rows: the number of each, and its end. A piece
-    has at least one row. `before`: the size of earlier rows. If it is not 0, the first piece may
-    continue the last one of these, which then has the same number."""
+    """Pieces of about this size (`PIECE_SIZE` if None), from the sizes of rows: the number of each,
+    and its end. A piece has at least one row. `before`: the size of earlier rows. If it is not 0,
+    the first piece may continue the last one of these, which then has the same number."""
     starts = pc.add(pc.subtract(pc.cumulative_sum(sizes), sizes), before)
-    runs = pc.run_end_encode(pc.floor(pc.divide(starts, float(size))))
+    runs = pc.run_end_encode(pc.floor(pc.divide(starts, float(size or PIECE_SIZE))))
     return list(zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True))
 
 
