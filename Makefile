@@ -28,10 +28,10 @@ soak: $(VENV)/.installed-test
 	$(BIN)/python -m tests.parity reference --seed 0 --cases 3200
 	$(BIN)/python -m tests.parity points
 
-# On Flink and Spark, with S3 and with faults. Needs Java 17 and Maven. CASES: words in the names of
-# the cases to run (`--list` names them).
+# On Flink, Spark and Prism, with stores and with faults. Needs Java 17, Maven, Go and npm. CASES: words
+# in the names of the cases to run (`--list` names them).
 CASES ?=
-test-cluster: $(VENV)/.installed-test
+test-cluster: $(VENV)/.installed-test $(VENV)/.installed-azure
 	$(BIN)/python -m tests.cluster $(CASES)
 
 # The pages of `report`, in Chromium without a window.

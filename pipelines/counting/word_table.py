@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.files import outputs
+from pipelines.files.owned import OF_REPOSITORIES
 from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
 from pipelines.files.reader import warnings_of_text
@@ -129,7 +130,8 @@ def prepare(output: str) -> Publication:
         publication.recover()
     own = files_of(output)
     names = [entry.name for entry in storage.entries(output, recursive=False)]
-    foreign = [name for name in names if name not in own and name != STAGING]
+    known = {*own, STAGING, OF_REPOSITORIES}
+    foreign = [name for name in names if name not in known]
     if foreign:
         raise OutputError(
             f"{output}: holds {foreign[0]}, which is not a word table's; give another directory"

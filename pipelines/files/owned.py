@@ -21,6 +21,9 @@ from wordpiece_core.errors import OutputError
 from wordpiece_core.storage import Entry
 from wordpiece_core.uri import join
 
+OF_REPOSITORIES = ".gitattributes"
+"""A file that every repository on the Hub has. An output directory may hold it."""
+
 
 def new_id() -> str:
     """The id of a run, or of a directory."""

@@ -1,4 +1,4 @@
-"""The suite of `make test-cluster`: the jobs on Flink and on Spark, with S3, and with faults.
+"""The suite of `make test-cluster`: jobs on Flink, Spark and Prism, with stores and with faults.
 
     python -m tests.cluster [--list] [--open] [WORD...]
 
@@ -26,6 +26,7 @@ from pathlib import Path
 from . import cases, fetch, namespaces
 from .cases import Bench, Case, Run
 from .servers import Servers
+from .stores import S3, S3_QUERY, STORES
 
 ERROR = "test-cluster: "
 
@@ -74,9 +75,12 @@ def _run(chosen: Sequence[Case]) -> int:
     servers = Servers(directory)
     failed = 0
     try:
-        servers.start_s3()
+        asked = {case.files for case in chosen}
+        used = {S3 if files == S3_QUERY else files for files in asked & STORES.keys()}
+        for store in sorted(used):
+            servers.start_store(store)
         bench = Bench(directory, servers)
-        bench.prepare()
+        bench.prepare(used)
         print(f"prepared in {time.monotonic() - began:.0f} s; logs in {directory}", flush=True)
         _print_row("command", "cluster and workers", "files", "fault", "seconds", "bytes equal")
         for case in chosen:

@@ -12,21 +12,32 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyarrow import fs
-
+from tests.pipelines import stopping
 from tests.pipelines.corpora import english, files_below, write_shards
 
 from . import pauses, servers
-from .servers import EMBEDDED_FLINK, FLINK, SPARK, ServerError, Servers, worker_environment
+from .fetch import go_program
+from .servers import (
+    EMBEDDED_FLINK,
+    FLINK,
+    LOCAL_BEAM,
+    PRISM,
+    SPARK,
+    ServerError,
+    Servers,
+    worker_environment,
+)
+from .stores import AZURE, GOOGLE, HUB, S3, S3_QUERY, STORES
 
 HANGS = 300.0  # seconds after which a command counts as one that does not end
 STARTS = 60.0  # seconds after which a command counts as one that does not start
 INTERRUPTED = 130  # the exit status
+LEAST_KILLS = 4  # of a case that is killed again and again
 MANIFESTS = {"_manifest.json", ".manifest.json"}
 OF_THE_RUN = {"run.json", ".run.json"}  # the files that differ between runs
 
@@ -48,12 +59,13 @@ JOBS: dict[str, tuple[str, ...]] = {
 """The calls, without their output. `text`, `words` and `tokenizer` are places."""
 PLACES = ("text", "words", "tokenizer")
 
-LOOPBACK, PROCESS, EXTERNAL = "LOOPBACK", "PROCESS", "EXTERNAL"
-LOCAL, RELATIVE, S3, S3_QUERY = "local", "relative", "s3, environment", "s3, query"
+LOOPBACK, PROCESS, EXTERNAL, THREADS = "LOOPBACK", "PROCESS", "EXTERNAL", "threads"
+LOCAL, RELATIVE = "local", "relative"
 
 NO_FAULT = "none"
 TASK_MANAGER, ALL_TASK_MANAGERS = "TaskManager killed", "all TaskManagers killed"
 WORKER, DRIVER, TERMINATE = "worker killed", "driver killed", "driver terminated"
+AGAIN_AND_AGAIN = "killed again and again"
 
 PAUSE_BEFORE = {
     "count": (2, r"written .*/part-"),
@@ -90,6 +102,11 @@ def all_cases() -> list[Case]:
     """The cases, those of a cluster together. On embedded Flink each job meets each kind of worker
     and each kind of file."""
     cases = []
+    for store in (GOOGLE, AZURE, HUB):
+        for job in ("count", "train in rounds", "encode", LAYOUT):
+            cases.append(Case(job, LOCAL_BEAM, THREADS, store))
+        cases.append(Case("encode", LOCAL_BEAM, THREADS, store, AGAIN_AND_AGAIN))
+    cases += [Case(job, PRISM, LOOPBACK) for job in JOBS]
     kinds = (LOCAL, RELATIVE, S3, S3_QUERY)
     for shift, job in enumerate(job for job in JOBS if job not in ONCE):
         for number, files in enumerate(kinds):
@@ -121,19 +138,15 @@ class Bench:
         """The directory of local inputs and outputs."""
         return self.directory / "local"
 
-    def root(self, files: str) -> Path:
-        """Where outputs are: the local directory, or that of the objects of the S3 server."""
-        bucket = self.directory / "s3" / servers.BUCKET
-        return bucket if files in (S3, S3_QUERY) else self.local
-
     def place(self, name: str, files: str) -> str:
         """What the command is given for a place."""
-        if files == RELATIVE:
-            return name
-        if files == LOCAL:
-            return str(self.local / name)
-        query = f"?endpoint_override=127.0.0.1:{servers.S3}&scheme=http"
-        return f"s3://{servers.BUCKET}/{name}" + (query if files == S3_QUERY else "")
+        if files in STORES:
+            return STORES[files].uri(name)
+        return name if files == RELATIVE else str(self.local / name)
+
+    def files(self, name: str, files: str) -> dict[str, bytes]:
+        """The files below a place, with their bytes."""
+        return STORES[files].files(name) if files in STORES else files_below(self.local / name)
 
     def with_places(self, args: Sequence[str], files: str) -> list[str]:
         """Arguments, with what the command is given for places."""
@@ -146,22 +159,21 @@ class Bench:
             args += ["--work-dir", self.place(f"{output}-work", files)]
         return [*args, "--output", self.place(output, files)]
 
-    def start(self, args: Sequence[str], files: str) -> subprocess.Popen[str]:
+    def start(
+        self, args: Sequence[str], files: str, program: Sequence[str] = ("-m", "pipelines")
+    ) -> subprocess.Popen[str]:
         """Starts the command, as a user does, in the directory of local files."""
-        env = worker_environment()
-        if files == S3:
-            env[servers.ENDPOINT] = f"http://127.0.0.1:{servers.S3}"
         return subprocess.Popen(
-            [sys.executable, "-m", "pipelines", *args],
+            [sys.executable, *program, *args],
             cwd=self.local,
-            env=env,
+            env=worker_environment() | (STORES[files].environment if files in STORES else {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
 
-    def prepare(self) -> None:
-        """Makes the inputs, here and in the store, and what the jobs write in local runs."""
+    def prepare(self, stores: Collection[str]) -> None:
+        """Makes the inputs, here and in stores, and what the jobs write in local runs."""
         self.local.mkdir()
         write_shards(self.local / "text", english(3000), 8, ".parquet")
         inputs = {"words": ("count", "text"), "tokenizer": ("train", "text", "--vocab-size=250")}
@@ -169,47 +181,20 @@ class Bench:
             run = [self.start([*args, "--output", out], LOCAL) for out, args in calls.items()]
             for running in run:
                 _must_end(running, 0)
-        for name in PLACES:
-            fs.copy_files(
-                str(self.local / name),
-                f"{servers.BUCKET}/{name}",
-                destination_filesystem=_store(),
-            )
-
-    def put(self, name: str, files: str, data: bytes) -> None:
-        """Writes a file, which appears whole."""
-        if files in (S3, S3_QUERY):
-            with _store().open_output_stream(f"{servers.BUCKET}/{name}") as stream:
-                stream.write(data)
-            return
-        path = self.local / name
-        path.parent.mkdir(exist_ok=True)
-        hidden = path.with_name(f".{path.name}")
-        hidden.write_bytes(data)
-        hidden.rename(path)
+        for store, name in itertools.product(stores, PLACES):
+            STORES[store].upload(self.local / name)
 
     def is_as_expected(self, job: str, files: str, output: str) -> bool:
         """Whether an output has the bytes of the local run, and nothing else is left beside it."""
-        root = self.root(files)
-        if (root / f"{output}-work").is_dir() and files_below(root / f"{output}-work"):
+        if self.files(f"{output}-work", files):
             return False
-        found, wanted = files_below(root / output), files_below(self.local / f"expected {job}")
+        found, wanted = self.files(output, files), self.files(f"expected {job}", LOCAL)
         for files_there in (found, wanted):
             for name in OF_THE_RUN & files_there.keys():
                 del files_there[name]
             for name in MANIFESTS & files_there.keys() if job.startswith("encode") else ():
                 files_there[name] = without_times(files_there[name])
         return bool(wanted) and found == wanted
-
-
-def _store() -> fs.S3FileSystem:
-    """The S3 server."""
-    return fs.S3FileSystem(
-        access_key=servers.KEY_ID,
-        secret_key=servers.SECRET,
-        endpoint_override=f"127.0.0.1:{servers.S3}",
-        scheme="http",
-    )
 
 
 def without_times(manifest: bytes) -> bytes:
@@ -268,13 +253,28 @@ class Run:
         """Runs it. CaseError if the command ends otherwise than it must, or writes other bytes."""
         if self.case.fault == NO_FAULT:
             _must_end(self._start(), 0)
+            if self.case.cluster == PRISM and _runs("prism"):
+                raise CaseError("Prism runs on")
+        elif self.case.fault == AGAIN_AND_AGAIN:
+            self._kill_again_and_again()
         else:
             self._run_with_fault()
         self._check()
 
     def _start(self, *, pausing: bool = False) -> subprocess.Popen[str]:
-        case = self.case
-        return self.bench.start([*self._command(), "--", *self._beam_args(pausing)], case.files)
+        beam_args = self._beam_args(pausing)
+        return self.bench.start([*self._command(), *beam_args], self.case.files)
+
+    def _kill_again_and_again(self) -> None:
+        """Each run makes some more changes to the store than the one before it, until one ends."""
+        for number in range(2, 100, 3):
+            how = [stopping.__file__, "KILL", str(number), f"/{self.output}"]
+            running = self.bench.start(self._command(), self.case.files, how)
+            said, _ = running.communicate(timeout=HANGS)
+            if running.returncode != -signal.SIGKILL:
+                break
+        if running.returncode or number < LEAST_KILLS * 3:
+            raise CaseError(f"before change {number}, ended with {running.returncode}: {said}")
 
     def _command(self) -> list[str]:
         return self.bench.command(self.case.job, self.case.files, self.output)
@@ -284,16 +284,20 @@ class Run:
 
     def _beam_args(self, pausing: bool) -> list[str]:
         case = self.case
+        if case.cluster == LOCAL_BEAM:
+            return []
+        if case.cluster == PRISM:
+            return ["--", "--runner=PrismRunner", f"--prism_location={go_program('prism')}"]
         port = servers.JOB_SERVER
-        args = ["--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{port}"]
+        args = ["--", "--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{port}"]
         if case.cluster != SPARK:
             args += ["--parallelism=2", "--checkpointing_interval=500"]
         args.append(f"--environment_type={case.workers}")
         if case.workers == PROCESS:
             config: dict[str, object] = {"command": servers.boot_command(self.bench.directory)}
             env = {}
-            if case.files == S3:
-                env[servers.ENDPOINT] = f"http://127.0.0.1:{servers.S3}"
+            if case.files in STORES:
+                env |= STORES[case.files].environment
             if pausing:
                 number, pattern = self._pause_before()
                 env[pauses.PAUSE] = f"{self.pauses}\n{number}\n{pattern}"
@@ -380,6 +384,11 @@ def _is_there(process: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
+
+
+def _runs(name: str) -> bool:
+    """Whether a process of that name runs."""
+    return any(path.read_text().strip() == name for path in Path("/proc").glob("[0-9]*/comm"))
 
 
 def _has_text(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The servers of the suite: Flink, Beam's job servers, worker pools, and S3.
+"""The servers of the suite: Flink, Beam's job servers, worker pools, and those of the stores.
 
 All of them listen on the loopback interface of the suite's own network namespace, at fixed ports.
 """
@@ -14,24 +14,26 @@ import sys
 import time
 import urllib.request
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .fetch import LIBRARIES, classpath
+from tests.pipelines import hub
+
+from . import stores
+from .fetch import LIBRARIES, azurite, classpath, go_program
 
 HERE = Path(__file__).parent
 PATIENCE = 120.0  # seconds in which a server must be up
 
+LOCAL_BEAM, PRISM = "local Beam", "Prism"
 EMBEDDED_FLINK, FLINK, SPARK = "embedded Flink", "Flink", "Spark"
 FLINK_JOB_SERVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 JOB_SERVER = 8099
 REST = 8081  # of the JobManager
-S3 = 9000
 POOL = 50000
-ENDPOINT = "AWS_ENDPOINT_URL"  # the variable that names the S3 server
 
 OPENED = (
     *("java.io", "java.lang", "java.lang.invoke", "java.net", "java.nio", "java.time"),
@@ -143,22 +145,23 @@ class Servers:
         self.running[name] = server
         return server
 
-    def stop(self, *, but: str | None = None) -> None:
-        """Stops all servers, the last one first. `but`: the name of one that goes on."""
-        for name in reversed([name for name in self.running if name != but]):
+    def stop(self, *, but: Collection[str] = ()) -> None:
+        """Stops all servers, the last one first. `but`: the names of those that go on."""
+        for name in reversed([name for name in self.running if name not in but]):
             self.running.pop(name).stop()
 
     def have_up(self, cluster: str, *, pool: bool) -> None:
         """Starts a cluster, and a pool of workers, unless they are up. The cluster before it is
         stopped: the two would need more memory than small machines have."""
         if cluster != self.cluster:
-            self.stop(but="s3")
+            self.stop(but=stores.STORES)
             self.cluster = cluster
-            {
-                EMBEDDED_FLINK: self.start_embedded,
-                FLINK: self.start_flink,
-                SPARK: self.start_spark,
-            }[cluster]()
+            if cluster in (EMBEDDED_FLINK, FLINK, SPARK):
+                {
+                    EMBEDDED_FLINK: self.start_embedded,
+                    FLINK: self.start_flink,
+                    SPARK: self.start_spark,
+                }[cluster]()
         if pool and "worker-pool" not in self.running:
             self.start_pool()
 
@@ -228,47 +231,61 @@ class Servers:
         """Starts a pool of EXTERNAL workers, whose environment names the S3 server."""
         main = "apache_beam.runners.worker.worker_pool_main"
         command = [sys.executable, "-m", main, f"--service_port={POOL}"]
-        pool = self.start("worker-pool", command, **{ENDPOINT: f"http://127.0.0.1:{S3}"})
+        pool = self.start("worker-pool", command, **stores.S3_ENDPOINT)
         pool.wait_for(lambda: is_open(POOL))
 
-    # --- S3 --------------------------------------------------------------------------------------
+    # --- Stores ----------------------------------------------------------------------------------
 
-    def start_s3(self) -> None:
-        """Starts an S3 server, with one bucket."""
-        data = self.directory / "s3"
-        (data / BUCKET).mkdir(parents=True)
+    def start_store(self, files: str) -> None:
+        """Starts the server of a store, and makes its bucket."""
+        data, port = self.directory / f"data-{files}", stores.STORES[files].port
+        data.mkdir()
+        command = {
+            stores.S3: self._s3,
+            stores.GOOGLE: self._google,
+            stores.AZURE: self._azure,
+            stores.HUB: self._hub,
+        }[files](data, port)
+        self.start(files, command).wait_for(lambda: is_open(port))
+        stores.STORES[files].make_bucket()
+
+    def _s3(self, data: Path, port: int) -> list[str]:
+        (data / stores.BUCKET).mkdir()
         settings = {
-            "s3proxy.endpoint": f"http://127.0.0.1:{S3}",
+            "s3proxy.endpoint": f"http://127.0.0.1:{port}",
             "s3proxy.authorization": "aws-v2-or-v4",
-            "s3proxy.identity": KEY_ID,
-            "s3proxy.credential": SECRET,
+            "s3proxy.identity": stores.KEY_ID,
+            "s3proxy.credential": stores.SECRET,
             "jclouds.provider": "filesystem-nio2",
             "jclouds.filesystem.basedir": data,
-            "jclouds.identity": KEY_ID,
-            "jclouds.credential": SECRET,
+            "jclouds.identity": stores.KEY_ID,
+            "jclouds.credential": stores.SECRET,
         }
         properties = self.directory / "s3proxy.conf"
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         logging = f"-Dlogback.configurationFile={LIBRARIES / 's3proxy' / 'logback.xml'}"
         command = java("s3proxy", "org.gaul.s3proxy.Main", "--properties", properties, heap="400m")
-        command.insert(1, logging)
-        self.start("s3", command).wait_for(lambda: is_open(S3))
+        return [*command[:1], logging, *command[1:]]
 
+    def _google(self, data: Path, port: int) -> list[str]:
+        where = ["-scheme=http", "-host=127.0.0.1", f"-port={port}"]
+        public = f"-public-host=127.0.0.1:{port}"
+        return [str(go_program("fake-gcs-server")), *where, public, "-backend=memory"]
 
-BUCKET, KEY_ID, SECRET = "corpora", "suite", "of-this-suite"
-S3_KEYS = {
-    "AWS_ACCESS_KEY_ID": KEY_ID,
-    "AWS_SECRET_ACCESS_KEY": SECRET,
-    "AWS_EC2_METADATA_DISABLED": "true",
-    "AWS_DEFAULT_REGION": "us-east-1",
-}
+    def _azure(self, data: Path, port: int) -> list[str]:
+        where = ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
+        how = ["--location", str(data), "--silent", "--skipApiVersionCheck"]
+        return [str(azurite()), *where, *how]
+
+    def _hub(self, data: Path, port: int) -> list[str]:
+        return [sys.executable, hub.__file__, str(data), str(port)]
 
 
 def worker_environment() -> dict[str, str]:
     """The environment of workers, and of the servers that start them. A pool takes the `python`
     that it finds."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, **S3_KEYS, "PATH": path, "PYTHONPATH": str(HERE.parent.parent)}
+    return {**os.environ, **stores.S3_KEYS, "PATH": path, "PYTHONPATH": str(HERE.parent.parent)}
 
 
 def boot_command(directory: Path) -> str:

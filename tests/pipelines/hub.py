@@ -1,14 +1,17 @@
-"""A server on this machine that answers as the Hub of Hugging Face does, for what reading needs.
+"""A server on this machine that answers as the Hub of Hugging Face does, for what files need.
 
-    python hub.py DIRECTORY
+    python hub.py DIRECTORY [PORT]
 
-serves the files in a directory as those of the dataset `owner/name`, and prints its address.
+serves the files in a directory as those of the dataset `owner/name`, and prints its address. It
+takes commits.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import shutil
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -46,10 +49,44 @@ class Hub(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        paths = json.loads(body)["paths"] if body.startswith("{") else parse_qs(body)["paths"]
-        there = (self.root / path for path in paths)
-        self.answer([self.entry(path) for path in there if path.exists()])
+        body, place = self.body().decode(), urlsplit(self.path).path
+        if place == "/api/validate-yaml":
+            self.answer({"errors": [], "warnings": []})
+        elif place.startswith(f"{REPO}/preupload/"):
+            self.answer({"files": [self.upload(file) for file in json.loads(body)["files"]]})
+        elif place.startswith(f"{REPO}/commit/"):
+            self.commit([json.loads(line) for line in body.splitlines()])
+        else:
+            paths = json.loads(body)["paths"] if body.startswith("{") else parse_qs(body)["paths"]
+            there = (self.root / path for path in paths)
+            self.answer([self.entry(path) for path in there if path.exists()])
+
+    def body(self) -> bytes:
+        return self.rfile.read(int(self.headers["Content-Length"]))
+
+    def upload(self, file: dict[str, Any]) -> dict[str, Any]:
+        """How a file is to be sent: in the commit, and not by Xet."""
+        return {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False}
+
+    def commit(self, lines: list[dict[str, Any]]) -> None:
+        """Does what a commit says, its header first."""
+        for line in lines[1:]:
+            kind, value = line["key"], line["value"]
+            path = self.root / value["path"]
+            if kind in ("deletedFile", "deletedFolder"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                self.remove_empty(path.parent)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(base64.b64decode(value["content"]))
+        url = f"http://{self.headers['Host']}/datasets/owner/name/commit/{COMMIT}"
+        self.answer({"success": True, "commitOid": COMMIT, "commitUrl": url, "hookOutput": ""})
+
+    def remove_empty(self, directory: Path) -> None:
+        """Git has no empty directories."""
+        while directory != self.root and not any(directory.iterdir()):
+            directory.rmdir()
+            directory = directory.parent
 
     def entry(self, path: Path) -> dict[str, Any]:
         name = path.relative_to(self.root).as_posix()
@@ -90,6 +127,7 @@ class Hub(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     Hub.root = Path(sys.argv[1])
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    server = ThreadingHTTPServer(("127.0.0.1", port), Hub)
     print(f"http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever()

@@ -36,6 +36,7 @@ from pipelines.encoding.directory.status import (
     read_object,
 )
 from pipelines.files import outputs
+from pipelines.files.owned import OF_REPOSITORIES
 from pipelines.files.reading import bad_data
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import OptionError
@@ -99,6 +100,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
     in_work = _below(entries, WORK)
     directory.work.check(in_work)
     files = {entry.name: entry.size for entry in entries if entry.kind == "file"}
+    files.pop(OF_REPOSITORIES, None)
     found = Contents(
         sizes={name: size for name, size in files.items() if not name.startswith(f"{WORK}/")},
         is_complete=MANIFEST in files,

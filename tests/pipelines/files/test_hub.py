@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def endpoint(files: Path) -> Iterator[str]:
+    with serving(files) as address:
+        yield address
+
+
+@contextmanager
+def serving(files: Path) -> Iterator[str]:
     command = [sys.executable, hub.__file__, str(files)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -87,7 +94,34 @@ def test_a_hub_that_does_not_answer_is_a_fault_of_storage(tmp_path: Path) -> Non
     assert outcome.fault.startswith(f"{place}: cannot be reached")
 
 
-def test_the_hub_is_not_written(tmp_path: Path) -> None:
+def test_outputs_on_the_hub_are_those_of_local_runs(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / ".gitattributes").write_text("*.parquet filter=lfs\n")  # as every repository has it
+    shard = write_shard(tmp_path / "a.parquet", TEXTS)
+    tokenizer = train_tokenizer(tmp_path / "t", TEXTS, "--vocab-size", "80")
+    call = ["encode", shard, "--tokenizer", tokenizer, "--output"]
+    done(*call, tmp_path / "near")
+    with serving(files) as endpoint:
+        for _ in range(2):  # the second run finds everything there
+            env = environment(endpoint, tmp_path)
+            far = process(*call, "hf://datasets/owner/name", *ONE_WORKER, env=env)
+            assert (far.status, far.err) == (0, far.err)
+    near, far_files = files_below(tmp_path / "near"), files_below(files)
+    for name in (".gitattributes", ".manifest.json", ".run.json"):
+        far_files.pop(name), near.pop(name, None)
+    assert far_files == near
+
+
+def test_a_repository_that_does_not_exist_is_named(tmp_path: Path, endpoint: str) -> None:
     shard = write_shard(tmp_path / "a.txt", TEXTS)
-    outcome = wordpiece("count", shard, "--output", "hf://datasets/owner/name")
-    assert outcome.fault.startswith("--output: hf://datasets/owner/name cannot be written to")
+    call = ["count", shard, "--output", "hf://datasets/owner/none"]
+    outcome = process(*call, env=environment(endpoint, tmp_path))
+    assert outcome.fault.startswith("hf://datasets/owner/none")
+    assert "404" in outcome.fault
+
+
+def test_addresses_of_the_web_are_not_written(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "a.txt", TEXTS)
+    outcome = wordpiece("count", shard, "--output", "https://127.0.0.1/words")
+    assert outcome.fault.startswith("--output: https://127.0.0.1/words cannot be written to")
