@@ -40,6 +40,7 @@ __all__ = [
     "Report",
     "Trained",
     "WordTable",
+    "WriteShards",
     "__version__",
     "compare",
     "count",
@@ -53,7 +54,7 @@ __all__ = [
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Beam.
 _MODULES = {
     "functions": ("JobWarning", "compare", "count", "encode", "extend", "prune", "report", "train"),
-    "transforms": ("CountWords", "EncodeTexts", "ReadTexts"),
+    "transforms": ("CountWords", "EncodeTexts", "ReadTexts", "WriteShards"),
     "counting.word_table": ("WordTable",),
     "reporting.report": ("Report",),
     "training.extend": ("Extended",),

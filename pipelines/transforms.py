@@ -1,4 +1,5 @@
-"""Transforms for your own Beam pipelines: texts to counts of words, and texts to ids.
+"""Transforms for your own Beam pipelines: files to texts, texts to counts of words or to ids, and
+tables of ids to files.
 
 Elements are texts, mappings, rows (`beam.Row`, named tuples), or Arrow record batches and tables.
 They are processed in batches. Windows and timestamps are kept. Where Beam knows the columns of the
@@ -10,17 +11,19 @@ from __future__ import annotations
 import inspect
 import time
 import traceback
+import zlib
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple, Optional, Self, TypeVar, get_args
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from apache_beam.pvalue import TaggedOutput
-from apache_beam.transforms.window import NonMergingWindowFn
+from apache_beam.transforms.window import IntervalWindow, NonMergingWindowFn
 from apache_beam.typehints.row_type import RowTypeConstraint
 from apache_beam.typehints.schemas import named_fields_from_element_type
 from apache_beam.utils.timestamp import Timestamp
@@ -31,12 +34,14 @@ from pipelines.counting.options import CountOptions
 from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
 from pipelines.encoding.options import ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
-from pipelines.files.batches import from_bytes, to_bytes
+from pipelines.files import outputs
+from pipelines.files.batches import from_bytes, one_batch, to_bytes
 from pipelines.files.inputs import TextColumns, open_shard, resolve
 from pipelines.running.figures import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
 from wordpiece_core.declaration import Declared
 from wordpiece_core.errors import InputError, OptionError, one_line, shown
+from wordpiece_core.uri import join
 
 LEAST_PARTITIONS = 64  # of words, by hash; no result depends on their number
 BATCH_BYTES = 1 << 20  # of texts that are processed together
@@ -241,6 +246,91 @@ class ReadTexts(beam.PTransform):
         (found,) = resolve([file if isinstance(file, str) else file.path])
         for batch in open_shard(found, TextColumns(self.text_column), self.kept).batches():
             yield batch.table
+
+
+class WriteShards(beam.PTransform):
+    """Writes Arrow tables, such as those of `EncodeTexts` after `ReadTexts`, to Parquet shards: for
+    each window, up to `num_shards` files, which appear complete. A bundle that is repeated replaces
+    its file by itself. Gives the paths of the files.
+
+    The names have the window, in UTC (`20261126T110000Z-20261126T110100Z-00000-of-00001.parquet`);
+    without windows they begin with `part`. What arrives late has `-pane-1` and so on at their end.
+    A table is a row group; which shard it is in follows from its contents, and the order in a shard
+    is that in which Beam delivers it.
+
+    Args:
+        output: The directory, local or in a store.
+        num_shards: How many workers can write the files of a window.
+
+    Raises:
+        InputError: While the pipeline runs, for an element that is not a table or record batch, and
+            for tables with other columns than another one of the same shard.
+
+    >>> with beam.Pipeline() as pipeline:
+    ...     tables = pipeline | beam.Create(["corpus/a.txt"]) | ReadTexts()
+    ...     done = tables | WriteShards("shards") | beam.Map(print)
+    shards/part-00000-of-00001.parquet
+    """
+
+    def __init__(self, output: str, num_shards: int = 1) -> None:
+        super().__init__()
+        if num_shards < 1:
+            raise OptionError("`num_shards` must be 1 or more")
+        self.output, self.num_shards = output, num_shards
+
+    def expand(self, tables: beam.PCollection) -> beam.PCollection:
+        """The paths."""
+        assign = beam.FlatMap(self._assigned).with_output_types(tuple[int, bytes])
+        grouped = tables | "assign" >> assign | "group" >> beam.GroupByKey()
+        return grouped | "write" >> beam.ParDo(_WriteShard(self.output, self.num_shards))
+
+    def _assigned(self, table: Any) -> Iterator[tuple[int, bytes]]:
+        if not isinstance(table, pa.RecordBatch | pa.Table):
+            what = f"{shown(table)} is not an Arrow table or record batch"
+            raise InputError(f"WriteShards: {what}; rows are written by beam.io.WriteToParquet")
+        if len(table):
+            data = to_bytes(one_batch(table) if isinstance(table, pa.Table) else table)
+            yield zlib.crc32(data) % self.num_shards, data
+
+
+class _WriteShard(beam.DoFn):
+    """Writes the tables of a shard to its file."""
+
+    def __init__(self, output: str, num_shards: int) -> None:
+        self.output, self.num_shards = output, num_shards
+
+    def process(
+        self,
+        element: tuple[int, Iterable[bytes]],
+        window: Any = beam.DoFn.WindowParam,
+        pane: Any = beam.DoFn.PaneInfoParam,
+    ) -> Iterator[str]:
+        number, tables = element
+        of = "part"
+        if isinstance(window, IntervalWindow):
+            of = "-".join(
+                f"{t.to_utc_datetime():%Y%m%dT%H%M%SZ}" for t in (window.start, window.end)
+            )
+        late = f"-pane-{pane.index}" if pane.index > 0 else ""
+        name = f"{of}-{number:05}-of-{self.num_shards:05}{late}.parquet"
+        path = join(self.output, name)
+        batches = map(from_bytes, tables)
+        first = next(batches)
+        same = _with_schema(chain([first], batches), first.schema, path)
+        outputs.write_parquet(path, same, first.schema, compression="zstd")
+        yield path
+
+
+def _with_schema(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: str
+) -> Iterator[pa.RecordBatch]:
+    """Batches. InputError if one has another schema."""
+    for batch in batches:
+        if batch.schema != schema:
+            found = ", ".join(f"{field.name}: {field.type}" for field in batch.schema)
+            wanted = ", ".join(f"{field.name}: {field.type}" for field in schema)
+            raise InputError(f"{path}: has tables with columns {wanted}, and others with {found}")
+        yield batch
 
 
 WordCount: Any = NamedTuple("WordCount", [("word", str), ("count", int)])

@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.pipelines import stopping
 from tests.pipelines.corpora import english, files_below, write_shards
 
-from . import pauses, servers
+from . import pauses, servers, streams
 from .fetch import go_program
 from .servers import (
     EMBEDDED_FLINK,
@@ -33,6 +33,7 @@ from .servers import (
     worker_environment,
 )
 from .stores import AZURE, GOOGLE, HUB, S3, S3_QUERY, STORES
+from .streams import StreamError
 
 HANGS = 300.0  # seconds after which a command counts as one that does not end
 STARTS = 60.0  # seconds after which a command counts as one that does not start
@@ -58,6 +59,8 @@ JOBS: dict[str, tuple[str, ...]] = {
 }
 """The calls, without their output. `text`, `words` and `tokenizer` are places."""
 PLACES = ("text", "words", "tokenizer")
+STREAMS = {"stream of files": streams.files_as_they_come}
+"""Pipelines of the examples, with what happens to them."""
 
 LOOPBACK, PROCESS, EXTERNAL, THREADS = "LOOPBACK", "PROCESS", "EXTERNAL", "threads"
 LOCAL, RELATIVE = "local", "relative"
@@ -119,6 +122,7 @@ def all_cases() -> list[Case]:
         faults = (TASK_MANAGER, ALL_TASK_MANAGERS)
         cases += [Case(job, FLINK, PROCESS, fault=fault) for fault in faults]
     cases.append(Case("count", FLINK, PROCESS, fault=TERMINATE))
+    cases += [Case(job, FLINK, PROCESS, fault=ALL_TASK_MANAGERS) for job in STREAMS]
     cases.append(Case("train", SPARK, LOOPBACK))
     return cases
 
@@ -251,6 +255,11 @@ class Run:
 
     def run(self) -> None:
         """Runs it. CaseError if the command ends otherwise than it must, or writes other bytes."""
+        if self.case.job in STREAMS:
+            directory = self.bench.directory / self.output
+            tokenizer = self.bench.local / "tokenizer"
+            STREAMS[self.case.job](directory, tokenizer, self.bench.servers)
+            return
         if self.case.fault == NO_FAULT:
             _must_end(self._start(), 0)
             if self.case.cluster == PRISM and _runs("prism"):
@@ -403,6 +412,6 @@ def timed(run: Run) -> tuple[float, str | None]:
     fault = None
     try:
         run.run()
-    except (CaseError, ServerError, OSError) as error:
+    except (CaseError, StreamError, ServerError, OSError) as error:
         fault = str(error)
     return time.monotonic() - began, fault

@@ -325,3 +325,49 @@ def test_files_are_read_as_they_come(tmp_path: Path) -> None:
         stream = p | MatchContinuously(pattern, 0.1, start_timestamp=now, stop_timestamp=now + 1)
         tables = stream | pipelines.ReadTexts() | beam.Map(lambda table: table.num_rows)
         assert_that(tables, equal_to([2, 1]))  # each file once
+
+
+def test_tables_become_shards_by_window(tmp_path: Path) -> None:
+    start = Timestamp.from_rfc3339("2026-11-26T11:00:00Z")
+    texts = [f"a {'b ' * n}" for n in range(40)]
+    with LocalPipeline() as p:
+        tables = p | beam.Create(
+            [
+                TimestampedValue(pa.table({"text": texts[i : i + 4]}), start + i)
+                for i in range(0, 40, 4)
+            ]
+        )
+        ids = tables | beam.WindowInto(FixedWindows(20)) | pipelines.EncodeTexts(TOKENIZER)
+        ids | pipelines.WriteShards(str(tmp_path / "out"), num_shards=2)
+    files = sorted((tmp_path / "out").iterdir())
+    found = {name: sorted(pq.read_table(name)["text"].to_pylist()) for name in files}
+    windows = {"20261126T110000Z-20261126T110020Z", "20261126T110020Z-20261126T110040Z"}
+    assert {name.name[:33] for name in files} == windows
+    for window, wanted in zip(sorted(windows), (texts[:20], texts[20:]), strict=True):
+        rows = [t for name, rows in found.items() if name.name.startswith(window) for t in rows]
+        assert sorted(rows) == sorted(wanted)
+    assert pq.read_schema(files[0]).field("input_ids").type == pa.list_(pa.int32())
+
+
+def test_shards_without_windows_are_the_same_again(tmp_path: Path) -> None:
+    table = pa.table({"text": ["a", None]})
+    written = []
+    for _ in range(2):
+        with LocalPipeline() as p:
+            (p | beam.Create([table, table.slice(0, 0)]) | pipelines.WriteShards(str(tmp_path)))
+        written.append({path.name: path.read_bytes() for path in tmp_path.iterdir()})
+    assert written[0] == written[1]
+    assert written[0].keys() == {"part-00000-of-00001.parquet"}
+
+
+@pytest.mark.parametrize(
+    ("elements", "reason"),
+    [
+        ([{"text": "a"}], "is not an Arrow table or record batch"),
+        ([pa.table({"a": [1]}), pa.table({"b": [1]})], "has tables with columns"),
+    ],
+)
+def test_what_cannot_be_a_shard_is_an_error(tmp_path: Path, elements: Any, reason: str) -> None:
+    with pytest.raises(Exception, match=reason), LocalPipeline() as p:
+        p | beam.Create(elements) | pipelines.WriteShards(str(tmp_path))
+    assert not list(tmp_path.glob("*.parquet"))

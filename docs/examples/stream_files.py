@@ -1,0 +1,40 @@
+"""Encodes files as they come, and writes a Parquet shard for each window of time.
+
+    python stream_files.py 'arriving/*.jsonl' my-tokenizer shards --window 60 \
+      --runner=PortableRunner --job_endpoint=localhost:8099 --checkpointing_interval=10000
+
+Each file is encoded once, in the window in which it was found. A file must appear under its name
+when it is complete, as objects in a store do, and as a file does that is renamed. The stream runs
+until it is cancelled. After a failure the runner continues from its last checkpoint, and may write
+some shards again: with the same rows. All arguments that are not listed here go to Beam.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import apache_beam as beam
+from apache_beam.io.fileio import MatchContinuously
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.transforms.window import FixedWindows
+
+from pipelines import EncodeTexts, ReadTexts, WriteShards
+
+
+def main() -> None:
+    """Runs the stream."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pattern", help="files to read, a glob; local or in a store")
+    parser.add_argument("tokenizer")
+    parser.add_argument("output", help="directory of the shards")
+    parser.add_argument("--window", type=float, default=60, help="seconds in one shard")
+    parser.add_argument("--interval", type=float, default=5, help="seconds between two listings")
+    given, beam_args = parser.parse_known_args()
+    with beam.Pipeline(options=PipelineOptions(beam_args, streaming=True)) as pipeline:
+        files = pipeline | MatchContinuously(given.pattern, interval=given.interval)
+        tables = files | beam.WindowInto(FixedWindows(given.window)) | ReadTexts()
+        tables | EncodeTexts(given.tokenizer) | WriteShards(given.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Streams of the examples (`docs/examples`) on Flink: what goes in comes out once, also if all
+TaskManagers are killed meanwhile and Flink goes on from a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from . import servers
+from .servers import Servers, boot_command, worker_environment
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+PATIENCE = 120.0  # seconds in which what is awaited must happen
+ROWS = 20  # in a file
+
+
+class StreamError(Exception):
+    """A stream went otherwise than it must."""
+
+
+class Stream:
+    """A pipeline of the examples that runs on Flink, with the log of its driver. (A bundle that is
+    open when Flink 1.19 with Beam 2.62 makes a checkpoint may never give its elements: so each has
+    one element.)"""
+
+    def __init__(self, directory: Path, example: str, *args: str) -> None:
+        self.log = directory / "stream.log"
+        config = json.dumps({"command": boot_command(directory)})
+        beam_args = [
+            *("--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{servers.JOB_SERVER}"),
+            *("--parallelism=2", "--checkpointing_interval=2000", "--max_bundle_size=1"),
+            *("--environment_type=PROCESS", f"--environment_config={config}"),
+        ]
+        with self.log.open("w") as log:
+            self.driver = subprocess.Popen(
+                [sys.executable, str(EXAMPLES / example), *args, *beam_args],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=worker_environment(),
+            )
+
+    def wait_for(self, what: str, is_so: Callable[[], bool]) -> None:
+        """Waits until something is so. StreamError if it takes too long, or the driver ends."""
+        end = time.monotonic() + PATIENCE
+        while not is_so():
+            if time.monotonic() > end or self.driver.poll() is not None:
+                raise StreamError(f"{what}: not so; {self.log.read_text()[-1500:]}")
+            time.sleep(0.2)
+
+    def checkpoints(self) -> int:
+        """How many checkpoints of the job are complete."""
+        return sum(
+            servers.rest(f"jobs/{job}/checkpoints")["counts"]["completed"] for job in self._jobs()
+        )
+
+    def cancel(self) -> None:
+        """Ends the job by Flink's REST interface, and the driver."""
+        for job in self._jobs():
+            url = f"http://127.0.0.1:{servers.REST}/jobs/{job}"
+            urllib.request.urlopen(urllib.request.Request(url, method="PATCH"), timeout=10).close()
+        self.driver.terminate()
+        self.driver.wait()
+
+    def _jobs(self) -> list[str]:
+        return [job["id"] for job in servers.rest("jobs")["jobs"] if job["status"] == "RUNNING"]
+
+
+def files_as_they_come(directory: Path, tokenizer: Path, cluster: Servers) -> None:
+    """Files appear, all TaskManagers are killed, and further files appear. StreamError unless each
+    row is written once."""
+    arriving, output = directory / "arriving", directory / "shards"
+    arriving.mkdir(parents=True)
+    args = (f"{arriving}/*.jsonl", str(tokenizer), str(output), "--window=2", "--interval=0.5")
+    stream = Stream(directory, "stream_files.py", *args)
+    numbers = iter(range(1000))
+
+    def put(files: int) -> None:
+        for number in (next(numbers) for _ in range(files)):
+            lines = (
+                json.dumps({"text": f"text {number} {i}", "id": [number, i]}) for i in range(ROWS)
+            )
+            part = arriving / f".{number}"
+            part.write_text("".join(f"{line}\n" for line in lines))
+            part.rename(arriving / f"{number:03}.jsonl")
+            time.sleep(0.3)
+
+    def rows() -> list[tuple[int, int]]:
+        written = output.glob("[!.]*.parquet")
+        return [tuple(row) for path in written for row in pq.read_table(path)["id"].to_pylist()]
+
+    try:
+        put(4)
+        stream.wait_for("the first files are written", lambda: len(rows()) >= 4 * ROWS)
+        before = stream.checkpoints()
+        stream.wait_for("a checkpoint after them", lambda: stream.checkpoints() > before)
+        put(3)
+        cluster.replace_task_managers()
+        put(3)
+        stream.wait_for("all files are written", lambda: len(set(rows())) == 10 * ROWS)
+        time.sleep(6)  # in which nothing more may come
+        if len(rows()) != 10 * ROWS:
+            raise StreamError(f"{len(rows())} rows, not {10 * ROWS}")
+    finally:
+        stream.cancel()
