@@ -31,7 +31,7 @@ soak: $(VENV)/.installed-test
 # On Flink, Spark and Prism, with stores and with faults. Needs Java 17, Maven, Go and npm. CASES: words
 # in the names of the cases to run (`--list` names them).
 CASES ?=
-test-cluster: $(VENV)/.installed-test $(VENV)/.installed-azure
+test-cluster: $(VENV)/.installed-test $(VENV)/.installed-cluster
 	$(BIN)/python -m tests.cluster $(CASES)
 
 # The pages of `report`, in Chromium without a window.

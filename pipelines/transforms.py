@@ -260,7 +260,8 @@ class WriteShards(beam.PTransform):
 
     Args:
         output: The directory, local or in a store.
-        num_shards: How many workers can write the files of a window.
+        num_shards: How many workers can write the files of a window. With more than one, a bundle
+            that is repeated must have the same tables, as those of `ReadTexts` are.
 
     Raises:
         InputError: While the pipeline runs, for an element that is not a table or record batch, and

@@ -1,8 +1,10 @@
 """The command of PROCESS workers: what Beam's boot program does in the container images of Beam.
 
+    python -m tests.cluster.boot python|java ARGUMENT...
+
 It asks the runner for the options of the pipeline and for the addresses of its services, and
-becomes the worker. (Beam's own boot program is built for its container images only.) If
-`PAUSE` is set, one worker waits at a change of the disk: see `pauses`.
+becomes the worker, for transforms in Python or in Java. (Beam's own boot programs are built for its
+container images only.) If `PAUSE` is set, one worker waits at a change of the disk: see `pauses`.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from apache_beam.runners.worker.worker_id_interceptor import WorkerIdInterceptor
 from google.protobuf import json_format, text_format
 
 from .pauses import PAUSE, pause_before
+from .servers import java
 
 
 def main() -> None:
     """Becomes the worker."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("language")
     for name in ("id", "provision_endpoint", "control_endpoint", "logging_endpoint"):
         parser.add_argument(f"--{name}")
     given, _ = parser.parse_known_args()
@@ -38,11 +42,15 @@ def main() -> None:
     info = stub.GetProvisionInfo(beam_provision_api_pb2.GetProvisionInfoRequest()).info
     os.environ |= {
         "WORKER_ID": given.id,
+        "HARNESS_ID": given.id,
         "PIPELINE_OPTIONS": json_format.MessageToJson(info.pipeline_options),
         "CONTROL_API_SERVICE_DESCRIPTOR": _at(info.control_endpoint.url or given.control_endpoint),
         "LOGGING_API_SERVICE_DESCRIPTOR": _at(info.logging_endpoint.url or given.logging_endpoint),
         "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
     }
+    if given.language == "java":
+        command = java("kafka-io", "org.apache.beam.fn.harness.FnHarness", heap="300m")
+        os.execvp(command[0], command)
     if PAUSE in os.environ:
         directory, number, pattern = os.environ[PAUSE].split("\n")
         pause_before(Path(directory), int(number), pattern)

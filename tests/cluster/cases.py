@@ -59,7 +59,10 @@ JOBS: dict[str, tuple[str, ...]] = {
 }
 """The calls, without their output. `text`, `words` and `tokenizer` are places."""
 PLACES = ("text", "words", "tokenizer")
-STREAMS = {"stream of files": streams.files_as_they_come}
+STREAMS = {
+    "stream of files": streams.files_as_they_come,
+    "stream of Kafka": streams.messages_of_kafka,
+}
 """Pipelines of the examples, with what happens to them."""
 
 LOOPBACK, PROCESS, EXTERNAL, THREADS = "LOOPBACK", "PROCESS", "EXTERNAL", "threads"

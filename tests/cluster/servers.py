@@ -34,6 +34,8 @@ FLINK_JOB_SERVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 JOB_SERVER = 8099
 REST = 8081  # of the JobManager
 POOL = 50000
+KAFKA = 9092  # and its controller at the next one
+EXPANSION = 8097
 
 OPENED = (
     *("java.io", "java.lang", "java.lang.invoke", "java.net", "java.nio", "java.time"),
@@ -234,6 +236,35 @@ class Servers:
         pool = self.start("worker-pool", command, **stores.S3_ENDPOINT)
         pool.wait_for(lambda: is_open(POOL))
 
+    # --- Kafka -----------------------------------------------------------------------------------
+
+    def start_kafka(self) -> None:
+        """Starts a broker of Kafka, and the service that expands Beam's transforms for it."""
+        at = f"127.0.0.1:{KAFKA}"
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{KAFKA + 1}",
+            "listeners": f"PLAINTEXT://{at},CONTROLLER://127.0.0.1:{KAFKA + 1}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": self.directory / "data-kafka",
+            "offsets.topic.replication.factor": "1",
+            "num.partitions": "2",
+        }
+        properties = self.directory / "kafka.properties"
+        properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        id_of_cluster = "MkU3OEVBNTcwNTJENDM2Qg"  # any 16 bytes in base 64
+        format_ = ["format", "-t", id_of_cluster, "-c", properties]
+        command = java("kafka", "kafka.tools.StorageTool", *format_)
+        subprocess.run(command, check=True, capture_output=True)
+        broker = self.start("kafka", java("kafka", "kafka.Kafka", properties, heap="400m"))
+        broker.wait_for(lambda: is_open(KAFKA))
+        main = "org.apache.beam.sdk.expansion.service.ExpansionService"
+        config = json.dumps({"command": boot_command(self.directory, "java")})
+        workers = ["--defaultEnvironmentType=PROCESS", f"--defaultEnvironmentConfig={config}"]
+        command = java("kafka-io", main, EXPANSION, *workers, heap="400m")
+        self.start("expansion-service", command).wait_for(lambda: is_open(EXPANSION))
+
     # --- Stores ----------------------------------------------------------------------------------
 
     def start_store(self, files: str) -> None:
@@ -288,11 +319,12 @@ def worker_environment() -> dict[str, str]:
     return {**os.environ, **stores.S3_KEYS, "PATH": path, "PYTHONPATH": str(HERE.parent.parent)}
 
 
-def boot_command(directory: Path) -> str:
+def boot_command(directory: Path, language: str = "python") -> str:
     """The command of PROCESS workers, a script in a directory."""
-    script = directory / "boot"
+    script = directory / f"boot-{language}"
     if not script.exists():
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tests.cluster.boot "$@"\n')
+        boot = f'"{sys.executable}" -m tests.cluster.boot {language}'
+        script.write_text(f'#!/bin/sh\nexec {boot} "$@"\n')
         script.chmod(0o755)
     return str(script)
 

@@ -8,10 +8,13 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Set
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
+from confluent_kafka import Consumer, Producer
 
 from . import servers
 from .servers import Servers, boot_command, worker_environment
@@ -109,3 +112,87 @@ def files_as_they_come(directory: Path, tokenizer: Path, cluster: Servers) -> No
             raise StreamError(f"{len(rows())} rows, not {10 * ROWS}")
     finally:
         stream.cancel()
+
+
+def messages_of_kafka(directory: Path, tokenizer: Path, cluster: Servers) -> None:
+    """Messages come, two of them bad; all TaskManagers are killed, and further messages come.
+    StreamError unless each is in the shards once and in the topic of ids, and the bad ones are in
+    theirs. Prints the time from a message to its ids."""
+    directory.mkdir()
+    if "kafka" not in cluster.running:
+        cluster.start_kafka()
+    output, server = directory / "shards", f"127.0.0.1:{servers.KAFKA}"
+    producer = Producer({"bootstrap.servers": server})
+    topics = Topics(server, ["ids", "ids-bad"])
+    for topic in ("texts", "ids", "ids-bad"):
+        producer.produce(topic, b"{}" if topic == "texts" else b"null")  # makes it
+    producer.flush()
+    service = f"--expansion-service=127.0.0.1:{servers.EXPANSION}"
+    args = (server, "texts", str(tokenizer), "ids", str(output), "--window=2", service)
+    stream = Stream(directory, "stream_kafka.py", *args)
+    sent: dict[str, float] = {}
+
+    def put(messages: int) -> None:
+        for _ in range(messages):
+            text = f"text {len(sent)}"
+            sent[text] = time.time()
+            producer.produce("texts", json.dumps({"text": text}).encode(), partition=len(sent) % 2)
+            producer.flush()
+            time.sleep(0.02)
+
+    def written() -> list[str]:
+        files = output.glob("[!.]*.parquet")
+        return [text for path in files for text in pq.read_table(path)["text"].to_pylist()]
+
+    try:
+        put(20)
+        producer.produce("texts", b"no JSON")
+        stream.wait_for("the first ids", lambda: topics.texts() >= sent.keys())
+        began = len(sent)
+        put(300)
+        stream.wait_for("further ids", lambda: topics.texts() >= sent.keys())
+        steady = sorted(topics.found[text] - sent[text] for text in list(sent)[began:])
+        middle, late = steady[len(steady) // 2], steady[len(steady) * 99 // 100]
+        print(f"    from a message to its ids: p50 {middle:.2f} s, p99 {late:.2f} s", flush=True)
+        stream.wait_for("a window is written", lambda: len(written()) > 100)
+        cluster.replace_task_managers()
+        put(50)
+        stream.wait_for("ids after the restart", lambda: topics.texts() >= sent.keys())
+        known = len(sent)
+
+        def all_are_written() -> bool:
+            put(2)  # of a later window
+            return set(written()) >= set(list(sent)[:known])
+
+        stream.wait_for("all windows are written", all_are_written)
+        twice = [text for text, times in Counter(written()).items() if times > 1]
+        if twice:
+            raise StreamError(f"in the shards twice: {twice[:5]}")
+        bad = [message["message"] for message in topics.messages["ids-bad"] if message]
+        if {*map(str, bad)} != {"{}", "no JSON"}:
+            raise StreamError(f"bad messages: {bad}")
+    finally:
+        stream.cancel()
+
+
+class Topics:
+    """What topics hold. `found`: by text, the time at which its ids were written first."""
+
+    def __init__(self, server: str, names: list[str]) -> None:
+        self.consumer = Consumer(
+            {"bootstrap.servers": server, "group.id": "suite", "auto.offset.reset": "earliest"}
+        )
+        self.consumer.subscribe(names)
+        self.messages: dict[str, list[Any]] = {name: [] for name in names}
+        self.found: dict[str, float] = {}
+
+    def texts(self) -> Set[str]:
+        """The texts whose ids are there."""
+        while (message := self.consumer.poll(0.2)) is not None:
+            if message.error():
+                continue
+            value = json.loads(message.value())
+            self.messages[message.topic()].append(value)
+            if value and "text" in value:
+                self.found.setdefault(value["text"], message.timestamp()[1] / 1000)
+        return self.found.keys()
