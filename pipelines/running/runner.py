@@ -33,7 +33,7 @@ from apache_beam.utils.subprocess_server import SubprocessServer
 from pipelines.files.lease import Lease
 from pipelines.running.beam_args import names_of
 from pipelines.running.figures import PipelineFigures
-from pipelines.running.job_server import reach_job_server
+from pipelines.running.job_server import reach_runner
 from wordpiece_core.errors import OptionError, WordpieceError, one_line
 from wordpiece_core.option_kinds import is_utf8
 
@@ -71,9 +71,9 @@ def check_beam_args(beam_args: Sequence[str]) -> bool:
     options = pipeline_options(beam_args)
     if unknown and is_local(options):
         raise OptionError(f"beam_args: Beam does not know {names_of(unknown)}")
-    _check_taken(options, beam_args)
     if not is_local(options):
-        reach_job_server(options, unknown)
+        reach_runner(options, unknown)
+    _check_taken(options, beam_args)
     return is_local(options)
 
 
@@ -134,7 +134,7 @@ def run_pipeline(
 
         runner = local_runner(options, is_quiet=is_quiet)
     else:
-        reach_job_server(options)
+        reach_runner(options)
     try:
         # Processes that Beam starts, such as a job server, are for all of this.
         with (

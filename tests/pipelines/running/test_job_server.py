@@ -20,7 +20,7 @@ from apache_beam.portability.api import beam_job_api_pb2_grpc
 
 from pipelines.running.checks import checked_call
 from pipelines.training.options import TrainCall
-from tests.pipelines.corpora import done, english, files_below, wordpiece, write_shard
+from tests.pipelines.corpora import done, english, files_below, process, wordpiece, write_shard
 from wordpiece_core.errors import OptionError
 
 PORTABLE = "--runner=PortableRunner"
@@ -118,3 +118,14 @@ def test_a_job_whose_driver_is_interrupted_is_cancelled(tmp_path: Path, endpoint
     marker = json.loads((tmp_path / "words" / "_staging" / ".wordpiece.json").read_text())
     assert (marker["kind"], marker["run"]) == ("staging", None)
     done("count", text, "--output", tmp_path / "words", "--", *on(endpoint))
+
+
+def test_dataflow_without_libraries_or_credentials_is_an_error_at_once(tmp_path: Path) -> None:
+    beam = ["--runner=DataflowRunner", "--project=some-project", "--region=us-central1"]
+    shard = write_shard(tmp_path / "a.txt", english(3))
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GOOGLE_")}
+    call = ["count", shard, "--output", tmp_path / "words", "--", *beam, "--temp_location=gs://b/t"]
+    outcome = process(*call, env=env | {"HOME": str(tmp_path)})
+    assert outcome.status == 1
+    assert outcome.fault.startswith("--runner: ")
+    assert "apache-beam[gcp]" in outcome.fault or "no credentials" in outcome.fault
