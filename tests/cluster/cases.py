@@ -37,7 +37,7 @@ from .streams import StreamError
 
 HANGS = 300.0  # seconds after which a command counts as one that does not end
 STARTS = 60.0  # seconds after which a command counts as one that does not start
-INTERRUPTED = 130  # the exit status
+INTERRUPTED, FAILED = 130, 1  # the exit status
 LEAST_KILLS = 4  # of a case that is killed again and again
 MANIFESTS = {"_manifest.json", ".manifest.json"}
 OF_THE_RUN = {"run.json", ".run.json"}  # the files that differ between runs
@@ -71,12 +71,16 @@ LOCAL, RELATIVE = "local", "relative"
 NO_FAULT = "none"
 TASK_MANAGER, ALL_TASK_MANAGERS = "TaskManager killed", "all TaskManagers killed"
 WORKER, DRIVER, TERMINATE = "worker killed", "driver killed", "driver terminated"
+JOB_MANAGER, JOB_SERVER = "JobManager killed", "job server killed"
 AGAIN_AND_AGAIN = "killed again and again"
 
 PAUSE_BEFORE = {
     "count": (2, r"written .*/part-"),
     "train in rounds": (3, r"written .*/splits/00002/"),
     "encode": (2, r"written .*/001\.parquet"),
+    BPE: (3, r"written .*/splits/00002/"),
+    UNIGRAM: (1, r"written .*/exchange/.*/expected"),
+    LAYOUT: (1, r"written .*/_shards/made-"),
 }
 """The change of the disk that a worker waits at for the fault: that a file gets its name, after the
 last look at the lease. It comes after the file is made, which is tried again if its directory is
@@ -121,10 +125,12 @@ def all_cases() -> list[Case]:
     cases += [Case(job, EMBEDDED_FLINK, PROCESS, S3) for job in ONCE]
     for job in PAUSE_BEFORE:
         cases += [Case(job, EMBEDDED_FLINK, PROCESS, fault=fault) for fault in (WORKER, DRIVER)]
-    for job in PAUSE_BEFORE:
+    for job in ("count", "train in rounds", "encode"):
         faults = (TASK_MANAGER, ALL_TASK_MANAGERS)
         cases += [Case(job, FLINK, PROCESS, fault=fault) for fault in faults]
-    cases.append(Case("count", FLINK, PROCESS, fault=TERMINATE))
+    cases += [
+        Case("count", FLINK, PROCESS, fault=fault) for fault in (TERMINATE, JOB_MANAGER, JOB_SERVER)
+    ]
     cases += [Case(job, FLINK, PROCESS, fault=ALL_TASK_MANAGERS) for job in STREAMS]
     cases.append(Case("train", SPARK, LOOPBACK))
     return cases
@@ -191,17 +197,18 @@ class Bench:
         for store, name in itertools.product(stores, PLACES):
             STORES[store].upload(self.local / name)
 
-    def is_as_expected(self, job: str, files: str, output: str) -> bool:
-        """Whether an output has the bytes of the local run, and nothing else is left beside it."""
-        if self.files(f"{output}-work", files):
-            return False
+    def difference(self, job: str, files: str, output: str) -> str | None:
+        """What an output has that differs from the local run, or what else is left."""
+        if left := self.files(f"{output}-work", files):
+            return f"the work directory holds {sorted(left)[:3]}"
         found, wanted = self.files(output, files), self.files(f"expected {job}", LOCAL)
         for files_there in (found, wanted):
             for name in OF_THE_RUN & files_there.keys():
                 del files_there[name]
             for name in MANIFESTS & files_there.keys() if job.startswith("encode") else ():
                 files_there[name] = without_times(files_there[name])
-        return bool(wanted) and found == wanted
+        names = [name for name in found.keys() | wanted if found.get(name) != wanted.get(name)]
+        return f"other bytes than the local run in {sorted(names)[:3]}" if names else None
 
 
 def without_times(manifest: bytes) -> bytes:
@@ -319,11 +326,8 @@ class Run:
         return args
 
     def _check(self) -> None:
-        if not self._is_as_expected():
-            raise CaseError("other bytes than those of the local run")
-
-    def _is_as_expected(self) -> bool:
-        return self.bench.is_as_expected(self.case.job, self.case.files, self.output)
+        if difference := self.bench.difference(self.case.job, self.case.files, self.output):
+            raise CaseError(difference)
 
     # --- Faults ----------------------------------------------------------------------------------
 
@@ -360,6 +364,11 @@ class Run:
             os.kill(worker, signal.SIGKILL)
         elif fault in (TASK_MANAGER, ALL_TASK_MANAGERS):
             cluster.replace_task_managers(None if fault == ALL_TASK_MANAGERS else parent)
+        elif fault in (JOB_MANAGER, JOB_SERVER):
+            cluster.replace(job_server=fault == JOB_SERVER)
+            _must_end(running, FAILED)
+            (self.pauses / pauses.GO_ON).touch()
+            running = self._start()
         elif fault == DRIVER:
             running.kill()
             running.communicate()

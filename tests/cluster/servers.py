@@ -191,12 +191,26 @@ class Servers:
 
     def start_flink(self) -> None:
         """Starts a JobManager, its TaskManagers, and a job server for them."""
-        main = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
-        manager = self.start("jobmanager", java("flink", main, "--configDir", HERE))
+        manager = self.start_job_manager()
         for number in range(1, TASK_MANAGERS + 1):
             self.start_task_manager(number)
         manager.wait_for(lambda: task_managers() == TASK_MANAGERS)
         self.start_in_flink_client()
+
+    def start_job_manager(self) -> Server:
+        """Starts a JobManager."""
+        main = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+        return self.start("jobmanager", java("flink", main, "--configDir", HERE))
+
+    def replace(self, *, job_server: bool) -> None:
+        """Kills the job server, or the JobManager, and starts another one."""
+        if job_server:
+            self.running[f"job-server-{JOB_SERVER}"].stop()
+            self.start_in_flink_client()
+        else:
+            self.running["jobmanager"].kill()
+            manager = self.start_job_manager()
+            manager.wait_for(lambda: task_managers() == TASK_MANAGERS)
 
     def start_in_flink_client(self) -> None:
         """Starts a job server as `flink run` does with a program of Flink's. So what is sent with

@@ -24,15 +24,20 @@ def made_name(task: int, number: int, ending: str) -> str:
     return f"{task:05}-{number:05}{ending}"
 
 
+def made_path(folder: str, task: int) -> str:
+    """The path of the results of a task."""
+    return join(folder, MADE_JSON.format(task))
+
+
 def write_made(folder: str, task: int, made: Sequence[Sequence[ShardResult]]) -> None:
     """Writes the results of a task, for each shard those of its files: then the task is done."""
     shards = [[plain(result) for result in results] for results in made]
-    outputs.write_json(join(folder, MADE_JSON.format(task)), {"shards": shards})
+    outputs.write_json(made_path(folder, task), {"shards": shards})
 
 
 def read_made(folder: str, task: int) -> list[list[ShardResult]]:
     """The results of the shards of a task that is done."""
-    path = join(folder, MADE_JSON.format(task))
+    path = made_path(folder, task)
     found = outputs.read_json(path, of_object)
     shards = found.get("shards") if isinstance(found, dict) else None
     if not isinstance(shards, list) or not shards:

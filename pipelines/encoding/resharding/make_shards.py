@@ -19,7 +19,7 @@ from pipelines.encoding.directory.status import ShardResult
 from pipelines.encoding.pieces import Part
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.formats import IdFiles, id_type
-from pipelines.encoding.resharding.made_shards import made_name, write_made
+from pipelines.encoding.resharding.made_shards import made_name, made_path, write_made
 from pipelines.encoding.resharding.packed_rows import PackedRows, packed_schema
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.row_weights import WEIGHT
@@ -146,14 +146,14 @@ class MakeShards(beam.DoFn):
                 new = (NewFile(join(folder, name), target.dataset.work.path) for name in names)
                 files = [opened.enter_context(file) for file in new]
                 made.append(self._written(rows, end, files))
-                lease.check()
                 for file in files:
-                    file.put()
+                    with lease.fenced(file.path):
+                        file.put()
         if target.options.pack:
             _share_out(made, rows.packed)
         storage.sync(folder)
-        lease.check()
-        write_made(folder, task.number, made)
+        with lease.fenced(made_path(folder, task.number)):
+            write_made(folder, task.number, made)
         add_metrics(shards=len(made))
 
     def _written(self, rows: TaskRows, end: float, files: Sequence[NewFile]) -> list[ShardResult]:

@@ -69,6 +69,6 @@ class _Shuffle(beam.DoFn):
                         first += table.num_rows
                 writer.finish()
             file.stage()
-            work.lease.check()
-            file.put()
+            with work.lease.fenced(path):
+                file.put()
         storage.sync(parent(path))
