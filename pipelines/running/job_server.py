@@ -3,17 +3,22 @@ and Google's Dataflow."""
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 import grpc
 from apache_beam.options.pipeline_options import (
+    FlinkRunnerOptions,
     GoogleCloudOptions,
     PipelineOptions,
     PortableOptions,
     StandardOptions,
 )
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
+from apache_beam.runners.runner import PipelineResult
 
 from wordpiece_core.errors import JobError, OptionError, one_line
 
@@ -75,3 +80,21 @@ def _described(endpoint: str) -> set[str]:
                 " its host and port"
             ) from error
     return {option.name for option in described.options}
+
+
+def cancel(result: PipelineResult, options: PipelineOptions) -> None:
+    """Asks the runner to cancel a job. Beam's job server for Flink only stops waiting for it, so
+    Flink itself is asked, where the options name its address."""
+    with suppress(Exception):  # what has ended cannot be cancelled
+        result.cancel()
+    master = options.view_as(FlinkRunnerOptions).flink_master
+    name = getattr(result, "_job_id", "").rpartition("_")[0]  # Beam's id is Flink's name and more
+    if not name or ":" not in master:
+        return
+    jobs = f"{master if '://' in master else f'http://{master}'}/jobs"
+    with suppress(OSError, ValueError, KeyError):
+        with urllib.request.urlopen(f"{jobs}/overview", timeout=REACH_SECONDS) as answer:
+            found = json.load(answer)["jobs"]
+        for job in (job["jid"] for job in found if job["name"] == name):
+            request = urllib.request.Request(f"{jobs}/{job}", method="PATCH")
+            urllib.request.urlopen(request, timeout=REACH_SECONDS).close()

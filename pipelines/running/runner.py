@@ -33,7 +33,7 @@ from apache_beam.utils.subprocess_server import SubprocessServer
 from pipelines.files.lease import Lease
 from pipelines.running.beam_args import names_of
 from pipelines.running.figures import PipelineFigures
-from pipelines.running.job_server import reach_runner
+from pipelines.running.job_server import cancel, reach_runner
 from wordpiece_core.errors import OptionError, WordpieceError, one_line
 from wordpiece_core.option_kinds import is_utf8
 
@@ -151,8 +151,7 @@ def run_pipeline(
                     with suppress(WordpieceError):
                         lease.give_up()  # which ends workers that nothing else can tell
                 if figures.result is not None:
-                    with suppress(Exception):  # what has ended cannot be cancelled
-                        figures.result.cancel()
+                    cancel(figures.result, options)
                 raise
     except Exception as error:
         raise _raised(error) from error

@@ -308,7 +308,11 @@ class Run:
         if case.cluster == PRISM:
             return ["--", "--runner=PrismRunner", f"--prism_location={go_program('prism')}"]
         port = servers.JOB_SERVER
+        if case.fault == TERMINATE:
+            port = self.bench.servers.job_server_for_masters()
         args = ["--", "--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{port}"]
+        if case.fault == TERMINATE:  # the driver asks Flink to cancel the job
+            args.append(f"--flink_master=127.0.0.1:{servers.REST}")
         if case.cluster != SPARK:
             args += ["--parallelism=2", "--checkpointing_interval=500"]
         args.append(f"--environment_type={case.workers}")
@@ -376,10 +380,10 @@ class Run:
         elif fault == TERMINATE:
             running.terminate()
             _must_end(running, INTERRUPTED)
-            # Beam's job server stops waiting for a job on Flink, and does not cancel it there. What
-            # ends it is that workers look at the lease, as often as Flink starts it again.
             (self.pauses / pauses.GO_ON).touch()
             self._wait(self._is_idle, "the job runs on")
+            if "CANCELED" not in _states():
+                raise CaseError(f"the job was not cancelled: {_states()}")
             running = self._start()
         _must_end(running, 0)
 

@@ -222,6 +222,14 @@ class Servers:
         run = ["org.apache.flink.client.cli.CliFrontend", "run", "-c", FLINK_JOB_SERVER, str(jar)]
         self.start_job_server("flink", *run, "--flink-master=[auto]", FLINK_CONF_DIR=str(HERE))
 
+    def job_server_for_masters(self) -> int:
+        """The port of a job server that takes the address of Flink from jobs, as the one in Flink's
+        client does not. It sends all libraries of Beam with each job."""
+        port = JOB_SERVER + 100
+        if f"job-server-{port}" not in self.running:
+            self.start_job_server("beam-flink", FLINK_JOB_SERVER, port=port)
+        return port
+
     def start_task_manager(self, number: int) -> None:
         """Starts a TaskManager."""
         main = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
