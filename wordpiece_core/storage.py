@@ -106,16 +106,8 @@ def _by_fsspec(uri: str, options: str) -> tuple[fs.FileSystem, str]:
 
         disable_progress_bars()  # of single files: a job has its own
     filesystem, inner = url_to_fs(uri, **_options(options))
+    filesystem.dircache.clear()  # listings of before: another process may have written since
     return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), inner.rstrip("/")
-
-
-def _fresh(filesystem: fs.FileSystem, inner: str) -> fs.FileSystem:
-    """The same file system, which knows nothing of a path from earlier listings. Libraries of
-    fsspec keep them, and another process may have written since."""
-    handler = getattr(filesystem, "handler", None)
-    if isinstance(handler, fs.FSSpecHandler):
-        handler.fs.invalidate_cache(inner)
-    return filesystem
 
 
 ANONYMOUS = "anonymous@"  # before the name of a bucket of Google's
@@ -248,7 +240,7 @@ _KINDS = {fs.FileType.File: "file", fs.FileType.Directory: "directory"}
 def info(path: str) -> Entry | None:
     """The file or directory at a path; None if there is none. Links are followed."""
     filesystem, inner = open_filesystem(path)
-    found = attempt("reached", path, lambda: _fresh(filesystem, inner).get_file_info(inner))
+    found = attempt("reached", path, lambda: filesystem.get_file_info(inner))
     return None if found.type == fs.FileType.NotFound else _entry(path, found, found.base_name)
 
 
@@ -278,7 +270,7 @@ def entries(path: str, *, recursive: bool = True, follow_links: bool = False) ->
     filesystem, inner = open_filesystem(path)
     if is_uri(path):
         selector = fs.FileSelector(inner, recursive=recursive, allow_not_found=True)
-        infos = attempt("listed", path, lambda: _fresh(filesystem, inner).get_file_info(selector))
+        infos = attempt("listed", path, lambda: filesystem.get_file_info(selector))
         found = [_entry(path, i, i.path.removeprefix(inner).lstrip("/")) for i in infos]
     else:
         found = attempt("listed", path, lambda: list(_local(inner, recursive, follow_links)))
@@ -423,7 +415,7 @@ class StoredFile(io.RawIOBase):
 
     def _open(self) -> pa.NativeFile:
         if self._file is None:
-            self._file = _fresh(self.filesystem, self.inner).open_input_file(self.inner)
+            self._file = self.filesystem.open_input_file(self.inner)
         return self._file
 
     def etag(self) -> str | None:
