@@ -23,15 +23,21 @@ from apache_beam.runners.runner import PipelineResult
 from wordpiece_core.errors import JobError, OptionError, one_line
 
 REACH_SECONDS = 10.0  # a job server answers within milliseconds
-DATAFLOW = "DataflowRunner"
+DATAFLOW = "dataflowrunner"
 EMBEDDED = "embed"  # an endpoint that means a job server in this process
+
+
+def class_of_runner(options: PipelineOptions) -> str:
+    """The name of the runner's class in lower case, as Beam takes it; empty for the default."""
+    runner: str = options.view_as(StandardOptions).runner or ""
+    return runner.lower().rpartition(".")[2]
 
 
 def reach_runner(options: PipelineOptions, unknown: Sequence[str] = ()) -> None:
     """JobError if the options name a job server that cannot be reached, or Dataflow without
     credentials; Beam itself would wait for minutes. OptionError if the job server does not know one
     of the arguments `unknown`, which Beam leaves out silently."""
-    if (options.view_as(StandardOptions).runner or "").endswith(DATAFLOW):
+    if class_of_runner(options) == DATAFLOW:
         _check_google_credentials(options)
     endpoint = options.view_as(PortableOptions).job_endpoint
     if not endpoint or endpoint == EMBEDDED:

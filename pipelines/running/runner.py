@@ -33,7 +33,7 @@ from apache_beam.utils.subprocess_server import SubprocessServer
 from pipelines.files.lease import Lease
 from pipelines.running.beam_args import names_of
 from pipelines.running.figures import PipelineFigures
-from pipelines.running.job_server import cancel, reach_runner
+from pipelines.running.job_server import cancel, class_of_runner, reach_runner
 from wordpiece_core.errors import OptionError, WordpieceError, one_line
 from wordpiece_core.option_kinds import is_utf8
 
@@ -102,8 +102,7 @@ def runner_name(options: PipelineOptions) -> str:
 
 def is_local(options: PipelineOptions) -> bool:
     """Whether the pipeline runs on this machine, in Beam's local runner."""
-    runner = options.view_as(StandardOptions).runner or ""
-    return runner.lower().rpartition(".")[2] in LOCAL_RUNNERS
+    return class_of_runner(options) in LOCAL_RUNNERS
 
 
 def workers(options: PipelineOptions) -> int | None:

@@ -202,6 +202,8 @@ class Bench:
         if left := self.files(f"{output}-work", files):
             return f"the work directory holds {sorted(left)[:3]}"
         found, wanted = self.files(output, files), self.files(f"expected {job}", LOCAL)
+        if not wanted:
+            return "the local run wrote nothing"
         for files_there in (found, wanted):
             for name in OF_THE_RUN & files_there.keys():
                 del files_there[name]
@@ -307,12 +309,11 @@ class Run:
             return []
         if case.cluster == PRISM:
             return ["--", "--runner=PrismRunner", f"--prism_location={go_program('prism')}"]
-        port = servers.JOB_SERVER
-        if case.fault == TERMINATE:
-            port = self.bench.servers.job_server_for_masters()
-        args = ["--", "--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{port}"]
+        port, master = servers.JOB_SERVER, []
         if case.fault == TERMINATE:  # the driver asks Flink to cancel the job
-            args.append(f"--flink_master=127.0.0.1:{servers.REST}")
+            port = self.bench.servers.job_server_for_masters()
+            master = [f"--flink_master=127.0.0.1:{servers.REST}"]
+        args = ["--", "--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{port}", *master]
         if case.cluster != SPARK:
             args += ["--parallelism=2", "--checkpointing_interval=500"]
         args.append(f"--environment_type={case.workers}")
@@ -369,7 +370,10 @@ class Run:
         elif fault in (TASK_MANAGER, ALL_TASK_MANAGERS):
             cluster.replace_task_managers(None if fault == ALL_TASK_MANAGERS else parent)
         elif fault in (JOB_MANAGER, JOB_SERVER):
-            cluster.replace(job_server=fault == JOB_SERVER)
+            if fault == JOB_SERVER:
+                cluster.replace_job_server()
+            else:
+                cluster.replace_job_manager()
             _must_end(running, FAILED)
             (self.pauses / pauses.GO_ON).touch()
             running = self._start()

@@ -147,6 +147,12 @@ class Servers:
         self.running[name] = server
         return server
 
+    def properties(self, name: str, settings: Mapping[str, object]) -> Path:
+        """A file of settings as Java programs read it."""
+        path = self.directory / f"{name}.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return path
+
     def stop(self, *, but: Collection[str] = ()) -> None:
         """Stops all servers, the last one first. `but`: the names of those that go on."""
         for name in reversed([name for name in self.running if name not in but]):
@@ -158,12 +164,13 @@ class Servers:
         if cluster != self.cluster:
             self.stop(but=stores.STORES)
             self.cluster = cluster
-            if cluster in (EMBEDDED_FLINK, FLINK, SPARK):
-                {
-                    EMBEDDED_FLINK: self.start_embedded,
-                    FLINK: self.start_flink,
-                    SPARK: self.start_spark,
-                }[cluster]()
+            start = {
+                EMBEDDED_FLINK: self.start_embedded,
+                FLINK: self.start_flink,
+                SPARK: self.start_spark,
+            }.get(cluster)
+            if start is not None:  # the others start with each job
+                start()
         if pool and "worker-pool" not in self.running:
             self.start_pool()
 
@@ -202,15 +209,16 @@ class Servers:
         main = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
         return self.start("jobmanager", java("flink", main, "--configDir", HERE))
 
-    def replace(self, *, job_server: bool) -> None:
-        """Kills the job server, or the JobManager, and starts another one."""
-        if job_server:
-            self.running[f"job-server-{JOB_SERVER}"].stop()
-            self.start_in_flink_client()
-        else:
-            self.running["jobmanager"].kill()
-            manager = self.start_job_manager()
-            manager.wait_for(lambda: task_managers() == TASK_MANAGERS)
+    def replace_job_server(self) -> None:
+        """Kills the job server, and starts another one."""
+        self.running[f"job-server-{JOB_SERVER}"].stop()
+        self.start_in_flink_client()
+
+    def replace_job_manager(self) -> None:
+        """Kills the JobManager, and starts another one, which the TaskManagers find."""
+        self.running["jobmanager"].kill()
+        manager = self.start_job_manager()
+        manager.wait_for(lambda: task_managers() == TASK_MANAGERS)
 
     def start_in_flink_client(self) -> None:
         """Starts a job server as `flink run` does with a program of Flink's. So what is sent with
@@ -273,8 +281,7 @@ class Servers:
             "offsets.topic.replication.factor": "1",
             "num.partitions": "2",
         }
-        properties = self.directory / "kafka.properties"
-        properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        properties = self.properties("kafka", settings)
         id_of_cluster = "MkU3OEVBNTcwNTJENDM2Qg"  # any 16 bytes in base 64
         format_ = ["format", "-t", id_of_cluster, "-c", properties]
         command = java("kafka", "kafka.tools.StorageTool", *format_)
@@ -314,8 +321,7 @@ class Servers:
             "jclouds.identity": stores.KEY_ID,
             "jclouds.credential": stores.SECRET,
         }
-        properties = self.directory / "s3proxy.conf"
-        properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        properties = self.properties("s3proxy", settings)
         logging = f"-Dlogback.configurationFile={LIBRARIES / 's3proxy' / 'logback.xml'}"
         command = java("s3proxy", "org.gaul.s3proxy.Main", "--properties", properties, heap="400m")
         return [*command[:1], logging, *command[1:]]
