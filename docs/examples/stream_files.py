@@ -1,4 +1,5 @@
-"""Encodes files as they come, and writes a Parquet shard for each window of time.
+"""Encodes files as they come, and writes a Parquet shard for each window of time; and, if asked,
+the counts of its words.
 
     python stream_files.py 'arriving/*.jsonl' my-tokenizer shards --window 60 \
       --runner=PortableRunner --job_endpoint=localhost:8099 --checkpointing_interval=10000
@@ -14,11 +15,12 @@ from __future__ import annotations
 import argparse
 
 import apache_beam as beam
+import pyarrow as pa
 from apache_beam.io.fileio import MatchContinuously
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.transforms.window import FixedWindows
 
-from pipelines import EncodeTexts, ReadTexts, WriteShards
+from pipelines import CountWords, EncodeTexts, ReadTexts, WriteShards
 
 
 def main() -> None:
@@ -27,6 +29,7 @@ def main() -> None:
     parser.add_argument("pattern", help="files to read, a glob; local or in a store")
     parser.add_argument("tokenizer")
     parser.add_argument("output", help="directory of the shards")
+    parser.add_argument("--words", help="directory of the shards of word counts")
     parser.add_argument("--window", type=float, default=60, help="seconds in one shard")
     parser.add_argument("--interval", type=float, default=5, help="seconds between two listings")
     given, beam_args = parser.parse_known_args()
@@ -34,6 +37,14 @@ def main() -> None:
         files = pipeline | MatchContinuously(given.pattern, interval=given.interval)
         tables = files | beam.WindowInto(FixedWindows(given.window)) | ReadTexts()
         tables | EncodeTexts(given.tokenizer) | WriteShards(given.output)
+        if given.words:
+            counts = tables | CountWords() | beam.BatchElements(max_batch_size=100_000)
+            counts | beam.Map(_table) | "write words" >> WriteShards(given.words)
+
+
+def _table(counts: list[tuple[str, int]]) -> pa.Table:
+    words, numbers = zip(*counts, strict=True)
+    return pa.table({"word": words, "count": pa.array(numbers, pa.int64())})
 
 
 if __name__ == "__main__":

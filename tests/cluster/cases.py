@@ -72,6 +72,7 @@ NO_FAULT = "none"
 TASK_MANAGER, ALL_TASK_MANAGERS = "TaskManager killed", "all TaskManagers killed"
 WORKER, DRIVER, TERMINATE = "worker killed", "driver killed", "driver terminated"
 JOB_MANAGER, JOB_SERVER = "JobManager killed", "job server killed"
+EXECUTOR = "executor killed"  # and its worker, as a machine that fails does
 AGAIN_AND_AGAIN = "killed again and again"
 
 PAUSE_BEFORE = {
@@ -84,7 +85,7 @@ PAUSE_BEFORE = {
 }
 """The change of the disk that a worker waits at for the fault: that a file gets its name, after the
 last look at the lease. It comes after the file is made, which is tried again if its directory is
-not there."""
+not there. (In a store a file is made under its name: the number is 1.)"""
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,7 @@ def all_cases() -> list[Case]:
     ]
     cases += [Case(job, FLINK, PROCESS, fault=ALL_TASK_MANAGERS) for job in STREAMS]
     cases.append(Case("train", SPARK, LOOPBACK))
+    cases += [Case(job, SPARK, PROCESS, S3, EXECUTOR) for job in ("count", "encode")]
     return cases
 
 
@@ -301,7 +303,8 @@ class Run:
         return self.bench.command(self.case.job, self.case.files, self.output)
 
     def _pause_before(self) -> tuple[int, str]:
-        return PAUSE_BEFORE[self.case.job]
+        number, pattern = PAUSE_BEFORE[self.case.job]
+        return (1 if self.case.files in STORES else number), pattern
 
     def _beam_args(self, pausing: bool) -> list[str]:
         case = self.case
@@ -366,6 +369,9 @@ class Run:
     def _fault(self, running: subprocess.Popen[str], worker: int, parent: int) -> None:
         fault, cluster = self.case.fault, self.bench.servers
         if fault == WORKER:
+            os.kill(worker, signal.SIGKILL)
+        elif fault == EXECUTOR:
+            os.kill(parent, signal.SIGKILL)
             os.kill(worker, signal.SIGKILL)
         elif fault in (TASK_MANAGER, ALL_TASK_MANAGERS):
             cluster.replace_task_managers(None if fault == ALL_TASK_MANAGERS else parent)

@@ -34,6 +34,7 @@ FLINK_JOB_SERVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 JOB_SERVER = 8099
 REST = 8081  # of the JobManager
 POOL = 50000
+SPARK_MASTER = 7077
 KAFKA = 9092  # and its controller at the next one
 EXPANSION = 8097
 
@@ -44,7 +45,7 @@ OPENED = (
 """The packages of Java 17 that Flink and Spark reach into."""
 QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """Programs that run for minutes spend most of the time on compiling themselves otherwise."""
-TASK_MANAGERS = 2
+TASK_MANAGERS = EXECUTORS = 2
 NETWORK = "512mb"
 TASK_MANAGER_MEMORY = {
     "cpu.cores": "1.0",
@@ -192,9 +193,22 @@ class Servers:
         self.start_job_server("beam-flink", FLINK_JOB_SERVER, *flink)
 
     def start_spark(self) -> None:
-        """Starts a job server that runs Spark in its own process."""
+        """Starts a master of Spark, workers, which start an executor each, and a job server."""
+        home = self.directory / "spark"
+        home.mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            (home / "jars").symlink_to(classpath("beam-spark").removesuffix("/*"))
+        settings = {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.12"}
+        here, url = ["--host", "127.0.0.1"], f"127.0.0.1:{SPARK_MASTER}"
+        command = java("beam-spark", "org.apache.spark.deploy.master.Master", *here)
+        master = self.start("spark-master", command, **settings)
+        master.wait_for(lambda: is_open(SPARK_MASTER))
+        own = ["--cores", "1", "--memory", "1g", "--work-dir", home / "work", f"spark://{url}"]
+        for number in range(1, EXECUTORS + 1):
+            command = java("beam-spark", "org.apache.spark.deploy.worker.Worker", *here, *own)
+            self.start(f"spark-worker-{number}", command, **settings)
         driver = "org.apache.beam.runners.spark.SparkJobServerDriver"
-        self.start_job_server("beam-spark", driver, "--spark-master-url=local[2]")
+        self.start_job_server("beam-spark", driver, f"--spark-master-url=spark://{url}")
 
     def start_flink(self) -> None:
         """Starts a JobManager, its TaskManagers, and a job server for them."""

@@ -77,10 +77,11 @@ class Stream:
 
 def files_as_they_come(directory: Path, tokenizer: Path, cluster: Servers) -> None:
     """Files appear, all TaskManagers are killed, and further files appear. StreamError unless each
-    row is written once."""
-    arriving, output = directory / "arriving", directory / "shards"
+    row is written once, and each word is counted as often as it occurs."""
+    arriving, output, words = (directory / name for name in ("arriving", "shards", "words"))
     arriving.mkdir(parents=True)
-    args = (f"{arriving}/*.jsonl", str(tokenizer), str(output), "--window=2", "--interval=0.5")
+    how = (f"--words={words}", "--window=2", "--interval=0.5")
+    args = (f"{arriving}/*.jsonl", str(tokenizer), str(output), *how)
     stream = Stream(directory, "stream_files.py", *args)
     numbers = iter(range(1000))
 
@@ -98,6 +99,13 @@ def files_as_they_come(directory: Path, tokenizer: Path, cluster: Servers) -> No
         written = output.glob("[!.]*.parquet")
         return [tuple(row) for path in written for row in pq.read_table(path)["id"].to_pylist()]
 
+    def counted() -> Counter[str]:
+        sums: Counter[str] = Counter()
+        for path in words.glob("[!.]*.parquet"):
+            for row in pq.read_table(path).to_pylist():
+                sums[row["word"]] += row["count"]
+        return sums
+
     try:
         put(4)
         stream.wait_for("the first files are written", lambda: len(rows()) >= 4 * ROWS)
@@ -110,6 +118,9 @@ def files_as_they_come(directory: Path, tokenizer: Path, cluster: Servers) -> No
         time.sleep(6)  # in which nothing more may come
         if len(rows()) != 10 * ROWS:
             raise StreamError(f"{len(rows())} rows, not {10 * ROWS}")
+        texts = (f"text {number} {i}" for number in range(10) for i in range(ROWS))
+        if (found := counted()) != (wanted := Counter(" ".join(texts).split())):
+            raise StreamError(f"other counts of words: {found - wanted}, {wanted - found}")
     finally:
         stream.cancel()
 
