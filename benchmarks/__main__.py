@@ -26,6 +26,7 @@ from benchmarks.extend import extend_ids, extend_job, extend_others, prune_sizes
 from benchmarks.formats import formats
 from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
+from benchmarks.hundred_gigabytes import hundred_gigabytes
 from benchmarks.layout import layout
 from benchmarks.many_shards import many_shards
 from benchmarks.many_words import hundred_million, ten_million
@@ -49,12 +50,14 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
         *(encode_job, encode_large, small_files, layout, many_shards, id_encodings),
         *(train_job, train_bpe, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
-        *(heaps, held_out, memory, formats),
+        *(hundred_gigabytes, heaps, held_out, memory, formats),
         *(extend_ids, extend_others, extend_job, prune_sizes),
         *(three_models, train_unigram, compare_job),
     )
 }
-ONLY_WHEN_NAMED = ("ten_million", "hundred_million", "many_shards", "count_large")
+ONLY_WHEN_NAMED = (
+    *("ten_million", "hundred_million", "many_shards", "count_large", "hundred_gigabytes"),
+)
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),
     *("flash-tokenizer", "blingfire", "nanotoken", "tokie", "splintr-rs", "rustbpe", "wordfreq"),

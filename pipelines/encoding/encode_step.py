@@ -11,6 +11,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
+from pipelines.encoding import pieces
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.shards import Journal, NewShard, finish_shards, recorded
 from pipelines.encoding.directory.status import ShardError, ShardResult, shard_error
@@ -37,6 +38,7 @@ from wordpiece_core.errors import InputError, one_line
 
 WAITING_BYTES = 32 << 20  # of finished shards in memory
 WAITING_SHARDS = 1000
+AHEAD_ROW_GROUPS = 4  # in memory: one is filled, one waits, one is compressed, one is written
 WAITING_SECONDS = 10.0  # after which the next shard takes those that wait along
 
 
@@ -156,8 +158,11 @@ def planned(fields: dict[str, Any]) -> PlannedShard:
     return PlannedShard(InputFile(**fields.pop("file")), **fields)
 
 
-def threads(beam_args: Sequence[str]) -> int:
+def threads(beam_args: Sequence[str], worker_memory: int) -> int:
     """The number of encoding threads in each process. A local run divides the cores among its
-    processes; other runners have a worker for each core."""
+    processes; other runners have a worker for each core. 0 if the memory of a worker is too small
+    for reading and writing ahead, in bytes: the worker does all by itself."""
+    if worker_memory < AHEAD_ROW_GROUPS * pieces.ROW_GROUP_BYTES:
+        return 0
     options = pipeline_options(beam_args)
     return max(1, local_cores() // processes(options)) if is_local(options) else 1

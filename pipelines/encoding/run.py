@@ -76,7 +76,8 @@ class EncodeRun:
 
         with self.progress.stage("encode", "bytes", sum(shard.bytes for shard in waiting)):
             if waiting:
-                step = EncodeShard(directory, options, threads(self.beam_args), weights)
+                number = threads(self.beam_args, self.call.worker_memory)
+                step = EncodeShard(directory, options, number, weights)
                 results, errors = run_step(step, waiting, self.beam_args)
             bad = plan.bad_shards(errors, self.call.on_error)
         given = {shard.name: shard for shard in plan.shards}
@@ -133,7 +134,8 @@ class EncodeRun:
         from pipelines.encoding.encode_step import EncodeShard, run_step, threads
 
         waiting = [given[name] for name in again]
-        step = EncodeShard(directory, self.call.shards, threads(self.beam_args), schema=target)
+        number = threads(self.beam_args, self.call.worker_memory)
+        step = EncodeShard(directory, self.call.shards, number, schema=target)
         with self.progress.stage("encode again", "bytes", sum(shard.bytes for shard in waiting)):
             results, errors = run_step(step, waiting, self.beam_args, contents.results)
         if errors:

@@ -198,6 +198,7 @@ class Resharding:
         contents, bad = found.contents, list[BadShard]()
         if found.to_run or found.errors:
             contents, bad = self.encode_run.encode(found, options, self._row_weights())
+            self.tokenizer.clear_caches()  # of workers in this process
         names = {shard.name for shard in found.shards} - {shard.error.name for shard in bad}
         results = [contents.results[name] for name in sorted(names)]
         return [result for result in results if isinstance(result, WeightedResult)], bad
@@ -307,7 +308,8 @@ class Resharding:
         missing = [task for task in tasks if task.number not in done]
         if missing:
             with self._stage("reshard", rows):
-                make_shards(target, missing, threads(beam_args), beam_args)
+                number = threads(beam_args, self.call.worker_memory)
+                make_shards(target, missing, number, beam_args)
         return sum(bool(results[0].rows) for task in done for results in made[task])
 
     def _publish(

@@ -24,6 +24,8 @@ from pipelines.files.schemas import PLAIN, conformed
 from wordpiece_core.storage import StoredFile
 from wordpiece_core.uri import join
 
+READ_BYTES = 8 << 20  # of rows, read at once to be shuffled
+
 
 @dataclass(frozen=True)
 class Target:
@@ -117,13 +119,15 @@ class Target:
             yield _joined(held)
 
     def of_input(self, number: int, name: str) -> Iterator[pa.Table]:
-        """All rows of an input with their splits, row group by row group."""
+        """All rows of an input with their splits, in batches of some MB."""
         first = 0
         with self._open(name) as parquet:
             for row_group in range(parquet.num_row_groups):
-                table = self._placed(parquet.read_row_group(row_group), name, number, first)
-                yield table
-                first += table.num_rows
+                of_group = parquet.metadata.row_group(row_group)
+                rows = of_group.num_rows * READ_BYTES // max(of_group.total_byte_size, 1)
+                for batch in parquet.iter_batches(max(rows, 1), [row_group], use_threads=False):
+                    yield self._placed(pa.Table.from_batches([batch]), name, number, first)
+                    first += batch.num_rows
 
     @contextmanager
     def _open(self, name: str) -> Iterator[pq.ParquetFile]:
