@@ -27,6 +27,7 @@ all others.
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 
 __all__ = [
@@ -62,6 +63,23 @@ _MODULES = {
     "training.train": ("Trained",),
     "encoding.encode": ("Encoded",),
 }
+
+_MISLEADING = {
+    "root": "apitools not found",  # where a library of Google's is installed, but not all of Beam's
+    # Beam's local runner has a thread for each worker.
+    "apache_beam.runners.portability.fn_api_runner.fn_runner": "If direct_num_workers is not equal",
+    # Nothing here shows elements in a notebook.
+    "apache_beam.runners.interactive.interactive_environment": "Dependencies required for Interact",
+}
+"""What Beam warns of without a reason: how it begins, by the name of the logger."""
+
+
+def _is_apt(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith(_MISLEADING[record.name])
+
+
+for _logger in _MISLEADING:
+    logging.getLogger(_logger).addFilter(_is_apt)
 
 
 def __getattr__(name: str) -> object:

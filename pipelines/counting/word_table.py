@@ -26,6 +26,7 @@ from pipelines.files.publishing import STAGING, Publication
 from pipelines.files.reader import warnings_of_text
 from wordpiece_core import TextOptions, storage
 from wordpiece_core.errors import InputError, OptionError, OutputError, one_line
+from wordpiece_core.summary import Summarized
 from wordpiece_core.uri import join
 
 MANIFEST = "_manifest.json"
@@ -36,8 +37,8 @@ ROWS_PER_GROUP = 65_536
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 
-@dataclass(frozen=True)
-class WordTable:
+@dataclass(frozen=True, repr=False)
+class WordTable(Summarized):
     """A finished word table: what `pipelines.count` returns.
 
     >>> import pipelines

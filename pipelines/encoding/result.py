@@ -9,13 +9,14 @@ from pipelines.encoding.directory.bad_shards import BadShard
 from pipelines.encoding.directory.encoded_directory import SECOND_FILES
 from pipelines.encoding.directory.status import SUMS
 from pipelines.files.reader import warnings_of_text
+from wordpiece_core.summary import Summarized
 
 MANY_UNKNOWN = 0.01  # the share of [UNK] in the tokens above which there is a warning
 MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which there is a warning
 
 
-@dataclass(frozen=True)
-class Encoded:
+@dataclass(frozen=True, repr=False)
+class Encoded(Summarized):
     """What the job has done: the result of `pipelines.encode`.
 
     `output`: the directory. `manifest`: its manifest. `kept`: how many of the shards were finished

@@ -24,6 +24,7 @@ from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.measures import tokens_by_id
 from wordpiece_core.storage import check_writable
+from wordpiece_core.summary import Summarized
 from wordpiece_core.uri import join, parent
 
 LIBRARIES = ("jinja2", "vl_convert")  # of the extra `report`
@@ -31,8 +32,8 @@ HEAD_BYTES = 4096  # of a page, which contain `GENERATOR`
 WORDS = "words"
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Summarized):
     """The result of a report. `output`: the page; `bytes`: its size; `facts`: what it shows.
 
     >>> import pipelines

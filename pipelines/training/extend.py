@@ -33,7 +33,7 @@ from wordpiece_core.training.extension import (
 from wordpiece_core.training.train import MERGES
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Extended(Changed):
     """What an extension made: the result of `pipelines.extend`. `before`: how the tokenizer
     segmented the words before, `covered`: how it does now. `result`: the new tokens and the merges.

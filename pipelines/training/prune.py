@@ -21,7 +21,7 @@ from wordpiece_core.training.pruning import PruningResult, check_size, pruned
 from wordpiece_core.training.train import MERGES
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pruned(Changed):
     """What pruning made: the result of `pipelines.prune`. `before`: how the tokenizer segmented the
     words before, `covered`: how it does now. `result`: which tokens are left. `vocab_size`: how

@@ -33,7 +33,7 @@ from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.train import TrainingResult, fewer_tokens, many_seeds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trained(MadeOfWords):
     """What a training made, and of what: the result of `pipelines.train`. `result`: vocabulary and
     merges; see also `MadeOfWords`.

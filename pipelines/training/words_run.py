@@ -30,6 +30,7 @@ from pipelines.training.work_directory import HeldError, TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError
 from wordpiece_core.storage import check_writable
+from wordpiece_core.summary import Summarized
 from wordpiece_core.tokenizer.composing import splits_as, text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.budget import RoundBudget
@@ -44,8 +45,8 @@ Changing = TypeVar("Changing", bound=TokenizerWordsCall)
 Done = TypeVar("Done", bound="MadeOfWords")
 
 
-@dataclass(frozen=True)
-class MadeOfWords:
+@dataclass(frozen=True, repr=False)
+class MadeOfWords(Summarized):
     """A tokenizer that a job made from words. `output`: the tokenizer directory; `table`: the
     words; `spec`: the tokenizer; `covered`: how it segments the words; `seconds`: of each stage."""
 
@@ -78,7 +79,7 @@ class MadeOfWords:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Changed(MadeOfWords):
     """A tokenizer made from another one. `before`: how that one segmented the words."""
 

@@ -113,6 +113,14 @@ class Tokenizer:
         self.around = spec.around
         self._roles = spec.tokens_by_role
 
+    def __repr__(self) -> str:
+        """The model and the number of tokens.
+
+        >>> Tokenizer(["[UNK]", "hug", "##s"])
+        Tokenizer(model=WordPiece, vocab_size=3)
+        """
+        return f"Tokenizer(model={model_name(self.spec.model)}, vocab_size={self.vocab_size})"
+
     @classmethod
     def load(
         cls,

@@ -26,6 +26,7 @@ from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
 from wordpiece_core.options import BPE, UNIGRAM, ExtensionOptions, TrainingOptions
 from wordpiece_core.rules import placed
+from wordpiece_core.summary import Summarized
 from wordpiece_core.symbols import BYTES, byte_tokens
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.composing import text_options
@@ -338,8 +339,8 @@ def _uses(tokens: Sequence[str], old: int, goal: Goal, each: Each) -> tuple[list
 # --- In memory ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ExtensionResult:
+@dataclass(frozen=True, repr=False)
+class ExtensionResult(Summarized):
     """An extended vocabulary.
 
     `vocab`: all tokens, in id order. `new_tokens`: those that were added: first new characters,
@@ -358,6 +359,10 @@ class ExtensionResult:
     rounds: int
     spec: TokenizerSpec
     base: TokenizerSpec
+
+    def summary(self) -> dict[str, int]:
+        """How many tokens there are, and how many were added."""
+        return {"vocab_size": len(self.vocab), "new_tokens": len(self.new_tokens)}
 
     @property
     def replaced(self) -> pa.Table:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import MOST_TOKENS, check_whole
+from wordpiece_core.summary import Summarized
 from wordpiece_core.symbols import WORD_END, byte_tokens
 from wordpiece_core.tokenizer.composing import text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -31,8 +32,8 @@ from wordpiece_core.training.train import parts_of, word_batch
 PART_DROPPED = 2  # half of what is still to go; less changes the cost by a hundredth of it
 
 
-@dataclass(frozen=True)
-class PruningResult:
+@dataclass(frozen=True, repr=False)
+class PruningResult(Summarized):
     """A pruned vocabulary. `base`: the tokenizer before. `kept`: the old ids of the tokens that are
     left, in the order of the new ones.
 
@@ -44,6 +45,11 @@ class PruningResult:
 
     base: TokenizerSpec
     kept: list[int]
+
+    def summary(self) -> dict[str, int]:
+        """How many tokens are left, and how many are not."""
+        dropped = len(self.base.vocab) - len(self.kept)
+        return {"vocab_size": len(self.kept), "dropped_tokens": dropped}
 
     @property
     def vocab(self) -> list[str]:

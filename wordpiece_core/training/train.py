@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import BPE, UNIGRAM, UNK, TextOptions, TrainingOptions
+from wordpiece_core.summary import Summarized
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.composing import composed
 from wordpiece_core.tokenizer.files import NO_TEMPLATE, ROLES, TokenizerSpec, own_special_tokens
@@ -36,8 +37,8 @@ class FewerTokensWarning(UserWarning):
     other substrings are frequent enough to be pieces of unigram."""
 
 
-@dataclass(frozen=True)
-class TrainingResult:
+@dataclass(frozen=True, repr=False)
+class TrainingResult(Summarized):
     """A trained vocabulary.
 
     `vocab`: the tokens, in id order. `merges`: the training log, one row for each merge: `step`
@@ -63,6 +64,15 @@ class TrainingResult:
     pieces: pa.Table | None = None
     estimates: tuple[dict[str, float], ...] = ()
     seeds: int = 0
+
+    def summary(self) -> dict[str, int]:
+        """How many tokens there are, and what they were made in."""
+        log, table = self.log
+        return {
+            "vocab_size": len(self.vocab),
+            log.removesuffix(".parquet"): len(table),
+            "rounds": self.rounds,
+        }
 
     @property
     def log(self) -> tuple[str, pa.Table]:
