@@ -112,7 +112,7 @@ def measure(
 def seconds_a_round(tokenizer: Path) -> float:
     """The time of the rounds' pipelines, by round."""
     run = json.loads((tokenizer / "run.json").read_text())
-    return float(run["seconds"]["aggregate"]) / int(run["rounds"])
+    return float(run["seconds"]["segment words"]) / int(run["rounds"])
 
 
 def processor_seconds() -> float:

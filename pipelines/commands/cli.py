@@ -28,8 +28,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         if is_own_process:
             prepare()
         status = run(sys.argv[1:] if argv is None else argv)
-    except KeyboardInterrupt:
-        print("wordpiece: interrupted; run the same command again to go on", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+        said = f"interrupted; run the same command again to go on{notes}"
+        print(f"wordpiece: {said}", file=sys.stderr)
         status = INTERRUPTED
     if is_own_process:
         _end(status)

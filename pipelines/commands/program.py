@@ -152,8 +152,9 @@ def run(args: Sequence[str]) -> int:
     except BrokenPipeError:  # a reader that has seen enough, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1  # as click does when it happens in a command
-    except (KeyboardInterrupt, click.exceptions.Abort):
-        raise KeyboardInterrupt from None
+    except click.exceptions.Abort as error:  # which click makes of it
+        cause = error.__cause__
+        raise (cause if isinstance(cause, KeyboardInterrupt) else KeyboardInterrupt()) from None
     except Exception as error:
         if debug:
             traceback.print_exception(error)

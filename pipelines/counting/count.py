@@ -84,7 +84,7 @@ def count_job(
     ranges = all_ranges(files, tables, call)
     total_bytes = sum(map(bytes_of, ranges))
     with one_run(call.output), new_table(call.output) as publication:
-        with progress.stage("count", "bytes", total_bytes):
+        with progress.stage("count", "bytes", total_bytes, starts_again=True):
             run(ranges, publication, call, beam_args)
         return finish_table(publication, call, tables)
 

@@ -18,6 +18,8 @@ from pipelines.running.figures import snapshot
 LINE_SECONDS = 10.0
 REFRESH_SECONDS = 0.2
 
+DONE = "done"
+
 
 class Progress:
     """Shows the stages of a job, and remembers how long each took."""
@@ -26,7 +28,7 @@ class Progress:
         self.stream = sys.stderr if stream is None else stream
         self.quiet = quiet
         self.seconds: dict[str, float] = {}
-        self.failed = False
+        self.ended = DONE
         self._job = self._stage = snapshot()
 
     @property
@@ -35,8 +37,11 @@ class Progress:
         return snapshot() - self._job
 
     @contextmanager
-    def stage(self, name: str, unit: str = "bytes", total: int = 0) -> Iterator[None]:
-        """Runs the block as a stage. It is done after `total` of `unit`; 0 means unknown."""
+    def stage(
+        self, name: str, unit: str = "bytes", total: int = 0, *, starts_again: bool = False
+    ) -> Iterator[None]:
+        """Runs the block as a stage. It is done after `total` of `unit`; 0 means unknown.
+        `starts_again`: whether nothing of it is kept if it is interrupted."""
         self._stage = snapshot()
         started = time.monotonic()
         stop = threading.Event()
@@ -45,11 +50,16 @@ class Progress:
         watcher = threading.Thread(target=show, args=arguments, daemon=True)
         if not self.quiet:
             watcher.start()
-        self.failed = False
+        self.ended = DONE
         try:
             yield
+        except KeyboardInterrupt as error:
+            self.ended = "interrupted"
+            if starts_again:
+                error.add_note(f"the stage {name} starts again then")
+            raise
         except BaseException:
-            self.failed = True
+            self.ended = "failed"
             raise
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started
@@ -66,7 +76,7 @@ class Progress:
     def _line(self, name: str, unit: str, total: int, seconds: float, *, end: bool = False) -> None:
         done = snapshot() - self._stage
         share = f" {min(done[unit] / total, 1):.0%}" if total and done[unit] else ""
-        state = ("failed" if self.failed else "done") if end else f"running{share}"
+        state = self.ended if end else f"running{share}"
         parts = [f"{name}: {state}", *_amounts(done, seconds), f"{seconds:.1f} s"]
         print(", ".join(parts), file=self.stream, flush=True)
 
@@ -95,7 +105,7 @@ class Progress:
                     total if total and done[unit] else None
                 )  # some runners say nothing until the end
                 bars.update(task, total=known, completed=min(done[unit], total), amounts=amounts)
-            if total and not self.failed:
+            if total and self.ended == DONE:
                 bars.update(task, total=total, completed=total)
 
 

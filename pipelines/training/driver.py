@@ -82,7 +82,7 @@ class Rounds:
             assert isinstance(merging, Merging)
 
             def each(work: Callable[[Batch], Batch]) -> Iterator[Batch]:
-                with self.run.progress.stage("look", "words", self.words):
+                with self.run.progress.stage("find words", "words", self.words):
                     yield from self.executor.each(work)
 
             new_tokens = extended(merging, goal, lambda: self._make(merging), each)
@@ -105,7 +105,7 @@ class Rounds:
         work.check_begun(self.identity)
         start = work.start()
         if start is None:
-            with self.run.progress.stage("alphabet", "words", self.words):
+            with self.run.progress.stage("find alphabet", "words", self.words):
                 (symbols,) = self.executor.run(passes)["symbols"]
                 start = begin(symbols)
             work.begin(self.identity, start)
@@ -125,7 +125,7 @@ class Rounds:
             number = len(self.finished) + 1
             state = RoundState(work, number, self.options, call.budget, self.words, memory)
             executor = OnBeam(self.table.ranges, work, self.run.beam_args, state.kept)
-            with progress.stage("aggregate", "words", self.words):
+            with progress.stage("segment words", "words", self.words):
                 begin_round(algorithm, executor, state.passes)
             deciding = algorithm.deciding
             with progress.stage(deciding.stage, "tokens", deciding.total):

@@ -197,6 +197,18 @@ def test_a_failed_job_ends_with_1_and_debug_shows_where(tmp_path: Path) -> None:
     assert "input_files.py" in debug.err
 
 
+def test_an_interrupted_count_says_that_it_starts_again(tmp_path: Path) -> None:
+    text = write_shard(tmp_path / "a.txt", english(30))
+    args = ["count", text, "--output", tmp_path / "words"]
+    ended = interrupted_before(1, "written .*/part-", *args)
+    assert ended.returncode == 130
+    stage, *said = filter(None, ended.stderr.splitlines())
+    assert stage.startswith("count: interrupted, ")
+    again = "run the same command again to go on; the stage count starts again then"
+    assert said == [f"wordpiece: interrupted; {again}"]
+    done(*args)
+
+
 def test_an_interrupted_job_says_so_on_one_line_and_goes_on_when_called_again(
     tmp_path: Path,
 ) -> None:

@@ -30,7 +30,7 @@ def test_only_the_rounds_that_were_not_finished_are_made_again(
     words = tmp_path / "tok.work" / "words" / "part-00000.parquet"
     counted = words.stat().st_mtime_ns
     outcome = done(*train, *config(tmp_path, keep_work=True))
-    made = len(re.findall("^aggregate: done", outcome.err, re.MULTILINE))
+    made = len(re.findall("^segment words: done", outcome.err, re.MULTILINE))
     assert made + 4 == len(list(rounds.iterdir()))
     assert words.stat().st_mtime_ns == counted
     done("train", shards, "--output", tmp_path / "straight", *SIZE)

@@ -157,7 +157,7 @@ def test_the_directory_holds_the_files_that_are_promised(tmp_path: Path) -> None
     assert run["rounds"] == 1
     assert run["workers"] >= 1
     assert run["peak_memory_bytes"] > 10_000_000
-    assert set(run["seconds"]) >= {"count", "alphabet", "aggregate", "merge"}
+    assert set(run["seconds"]) >= {"count", "find alphabet", "segment words", "merge"}
     total = training["corpus"]["words"]
     assert outcome.out.splitlines()[1:] == [
         f"words: {total:,}, distinct: {len(words):,}",
