@@ -374,7 +374,7 @@ class TrainingOptions(Declared):
         None,
         Choice(WORD_BOUNDARIES),
         "Word-boundary marker of BPE: after words, before words, or GPT-2's byte alphabet.",
-        shown_default="</w>; of unigram ▁",
+        shown_default="</w>; unigram: ▁",
     )
     byte_fallback: bool = option(
         False,
@@ -388,7 +388,7 @@ class TrainingOptions(Declared):
         in_config=True,
     )
     criterion: str = option(
-        None, Choice(CRITERIA), "How pairs are ranked.", shown_default="pmi; of bpe frequency"
+        None, Choice(CRITERIA), "How pairs are ranked.", shown_default="pmi; bpe: frequency"
     )
     min_pair_count: int | str = option(
         "auto",
@@ -426,7 +426,7 @@ class TrainingOptions(Declared):
         None,
         Whole(MOST_CHARACTERS),
         "Maximum length of a token, in characters; in bytes for tokens of bytes.",
-        shown_default="none; of unigram 16",
+        shown_default="none; unigram: 16",
     )
     max_word_length: int = option(
         100,

@@ -21,6 +21,34 @@ from wordpiece_core.option_kinds import Place
 C = TypeVar("C", bound=JobCall)
 
 NEAREST = [ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP]
+EXAMPLES = {
+    "count": ("corpus/ --output words", "'s3://bucket/*.jsonl.gz' --output words"),
+    "train": (
+        "corpus/ --output tokenizer --vocab-size 32000",
+        "corpus/ --output tokenizer --config configs/llm-bpe.yaml",
+    ),
+    "extend": (
+        "bert-base-uncased corpus/ --output extended --new-tokens 2000",
+        "tokenizer --word-counts words --output extended --vocab-size 40000",
+    ),
+    "prune": (
+        "bert-base-multilingual-cased corpus/ --output pruned --vocab-size 40000",
+        "tokenizer --word-counts words --output pruned --vocab-size 20000",
+    ),
+    "encode": (
+        "corpus/ --tokenizer tokenizer --output dataset --max-length 512",
+        "corpus/ --tokenizer gpt2 --output packed --pack --max-length 1024 --shuffle 1",
+    ),
+    "compare": (
+        "tokenizer bert-base-cased --on held-out/",
+        "tokenizer bert-base-cased --word-counts words",
+    ),
+    "report": (
+        "tokenizer --on held-out/ --output report.html",
+        "tokenizer --word-counts words --output report.html",
+    ),
+}
+"""How each command is called, twice."""
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
 
 
@@ -120,7 +148,9 @@ def job_command(name: str, call: type[C], module: str, *more: click.Option) -> C
             run(ready, How(beam_args, **how))
 
     params = [*parameters(call), *more, *_job_options()]
-    return Command(name, callback=callback, params=params, help=call.__doc__, epilog=PASSED_ON)
+    calls = "".join(f"\n  wordpiece {name} {example}" for example in EXAMPLES[name])
+    epilog = f"\b\nExamples:{calls}\n\n{PASSED_ON}"
+    return Command(name, callback=callback, params=params, help=call.__doc__, epilog=epilog)
 
 
 def _check_environment(command: click.Command, ctx: click.Context) -> None:

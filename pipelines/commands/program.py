@@ -66,6 +66,7 @@ def wordpiece() -> None:
         click.Option(
             ["--rows"],
             type=click.IntRange(0),
+            metavar="INT",
             default=5,
             help="Number of rows of a dataset to show.",
         ),

@@ -27,7 +27,7 @@ class ReadingOptions(CsvOptions):
         1.0,
         Share(metavar="A"),
         "Exponent A of smoothing: a group's share p becomes p^A (multilingual BERT: 0.7).",
-        shown_default="1, none",
+        shown_default="1: no smoothing",
     )
     worker_memory: int = option(
         512 << 20,

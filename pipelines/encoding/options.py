@@ -211,8 +211,8 @@ class ReshardOptions(Declared):
 class EncodeCall(Call):
     """Encode INPUT into shards of token ids, one for each input file, or of one size.
 
-    INPUT is as for count. A rerun keeps the shards that are finished. A shard that cannot be read
-    does not stop the others.
+    INPUT: files, globs or directories, local or in a store; - for standard input. The formats are
+    those of wordpiece count. A rerun keeps the shards that are finished.
     """
 
     choice: TokenizerChoice = group(TokenizerChoice)

@@ -30,7 +30,7 @@ class WordsCall(Call):
     ALTERNATIVES = (("inputs", "word_counts"),)
 
     word_counts: str | None = option(
-        None, Place(), "Train on this word table instead of `inputs`.", section=MAIN
+        None, Place(), "Take the words of this word table instead of `inputs`.", section=MAIN
     )
     work_dir: str | None = option(
         None,
@@ -62,7 +62,7 @@ def check_driver_memory(budget: RoundBudget) -> None:
 class TrainCall(WordsCall):
     """Train WordPiece, BPE or Unigram on INPUT and write a tokenizer directory.
 
-    INPUT is as for count; or give a word table by --word-counts.
+    INPUT: files, globs or directories, as for wordpiece count; or give --word-counts.
     """
 
     continue_from: str | None = option(
@@ -105,8 +105,8 @@ class TokenizerWordsCall(WordsCall):
 class ExtendCall(TokenizerWordsCall):
     """Add tokens for the words of INPUT to TOKENIZER. Existing ids do not change.
 
-    TOKENIZER: a tokenizer directory, a file of one, or a name on the Hub. INPUT is as for count; or
-    give a word table by --word-counts.
+    TOKENIZER: a tokenizer directory, a file of one, or a name on the Hub. INPUT: files, globs or
+    directories, as for wordpiece count. Or give a word table by --word-counts.
     """
 
     extension: ExtensionOptions = group(ExtensionOptions)
@@ -122,8 +122,8 @@ class ExtendCall(TokenizerWordsCall):
 class PruneCall(TokenizerWordsCall):
     """Remove the tokens of TOKENIZER that the words of INPUT need least.
 
-    TOKENIZER: a tokenizer directory, a file of one, or a name on the Hub. INPUT is as for count; or
-    give a word table by --word-counts.
+    TOKENIZER: a tokenizer directory, a file of one, or a name on the Hub. INPUT: files, globs or
+    directories, as for wordpiece count. Or give a word table by --word-counts.
     """
 
     vocab_size: int = option(

@@ -43,7 +43,6 @@ MANIFESTS = {"_manifest.json", ".manifest.json"}
 OF_THE_RUN = {"run.json", ".run.json"}  # the files that differ between runs
 
 LAYOUT, BPE, UNIGRAM = "encode, resharded", "train BPE in rounds", "train Unigram in rounds"
-ONCE = (LAYOUT, BPE, UNIGRAM)  # on embedded Flink
 JOBS: dict[str, tuple[str, ...]] = {
     "count": ("count", "text", "--merge", "words"),
     "train": ("train", "text", "--vocab-size=300"),
@@ -110,24 +109,25 @@ class Case:
 
 
 def all_cases() -> list[Case]:
-    """The cases, those of a cluster together. On embedded Flink each job meets each kind of worker
-    and each kind of file."""
+    """The cases, those of a cluster together. On embedded Flink each kind of files and of workers
+    meets several jobs."""
     cases = []
     for store in (GOOGLE, AZURE, HUB):
         for job in ("count", "train in rounds", "encode", LAYOUT):
             cases.append(Case(job, LOCAL_BEAM, THREADS, store))
         cases.append(Case("encode", LOCAL_BEAM, THREADS, store, AGAIN_AND_AGAIN))
     cases += [Case(job, PRISM, LOOPBACK) for job in JOBS]
-    kinds = (LOCAL, RELATIVE, S3, S3_QUERY)
-    for shift, job in enumerate(job for job in JOBS if job not in ONCE):
-        for number, files in enumerate(kinds):
-            workers = (PROCESS, EXTERNAL, LOOPBACK, LOOPBACK)[(number + shift) % 4]
-            cases.append(Case(job, EMBEDDED_FLINK, workers, files))
-    cases += [Case(job, EMBEDDED_FLINK, PROCESS, S3) for job in ONCE]
+    kinds = itertools.cycle((S3, RELATIVE, S3_QUERY, LOCAL))
+    workers = itertools.cycle((PROCESS, EXTERNAL, LOOPBACK))
+    cases += [Case(job, EMBEDDED_FLINK, next(workers), next(kinds)) for job in JOBS]
     for job in PAUSE_BEFORE:
-        cases += [Case(job, EMBEDDED_FLINK, PROCESS, fault=fault) for fault in (WORKER, DRIVER)]
-    for job in ("count", "train in rounds", "encode"):
-        faults = (TASK_MANAGER, ALL_TASK_MANAGERS)
+        faults = {BPE: [WORKER], UNIGRAM: [DRIVER]}.get(job, [WORKER, DRIVER])
+        cases += [Case(job, EMBEDDED_FLINK, PROCESS, fault=fault) for fault in faults]
+    for job, faults in (
+        ("count", [TASK_MANAGER, ALL_TASK_MANAGERS]),
+        ("train in rounds", [ALL_TASK_MANAGERS]),
+        ("encode", [TASK_MANAGER, ALL_TASK_MANAGERS]),
+    ):
         cases += [Case(job, FLINK, PROCESS, fault=fault) for fault in faults]
     cases += [
         Case("count", FLINK, PROCESS, fault=fault) for fault in (TERMINATE, JOB_MANAGER, JOB_SERVER)

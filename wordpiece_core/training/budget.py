@@ -24,7 +24,7 @@ class RoundBudget(Declared):
         1.0,
         Share(),
         "Share of the segmented tokens that the driver may hold in a round.",
-        shown_default="1, all",
+        shown_default="1: all of them",
     )
     driver_memory: int | None = option(
         None,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 import yaml
 
+from pipelines.commands import program
+from pipelines.commands.job_command import EXAMPLES
 from wordpiece_core.sizes import parse_size
 
 from ..corpora import (
@@ -34,7 +37,7 @@ FIRST_SCREEN = {
 }
 DEFAULTS = {
     "count": ["[default: text]", "[default: bert]", "[default: (as lowercase)]"],
-    "train": ["[default: 30522", "[default: (pmi; of bpe frequency)]", "[default: auto]"],
+    "train": ["[default: 30522", "[default: (pmi; bpe: frequency)]", "[default: auto]"],
     "encode": ["[default: zstd]", "[default: (all; with --stride not the texts)]"],
 }
 
@@ -58,7 +61,7 @@ def word_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_help_has_on_its_first_screen_what_most_people_need(command: str) -> None:
     outcome = done(command, "--help")
     lines = outcome.out.splitlines()
-    assert len(lines) <= 80  # two screens
+    assert len(lines) <= 84  # two screens and the examples
     assert max(map(len, lines)) <= 100
     first = "\n".join(lines[:30])
     for option in FIRST_SCREEN[command].split():
@@ -69,6 +72,14 @@ def test_help_has_on_its_first_screen_what_most_people_need(command: str) -> Non
         assert default in " ".join(outcome.out.split())
     assert "Arguments after -- go to Beam" in outcome.out
     assert outcome.err == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "example"), [(name, call) for name, calls in EXAMPLES.items() for call in calls]
+)
+def test_the_examples_of_the_help_are_calls(command: str, example: str) -> None:
+    context = program.wordpiece.commands[command].make_context(command, shlex.split(example))
+    assert context.params.get("output") or command == "compare"
 
 
 def test_a_config_may_hold_a_section_for_each_command_and_flags_win(
