@@ -7,8 +7,10 @@ import pkgutil
 import re
 import shlex
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import pipelines
@@ -53,6 +55,29 @@ def test_the_examples_in_the_docstrings_of(name: str) -> None:
     for example in doctest.DocTestFinder(exclude_empty=True).find(import_module(name)):
         runner.run(example, out=said.append)
     assert runner.failures == 0, "".join(said)
+
+
+def test_batches_of_packed_rows_have_their_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "examples")
+    packed_rows = import_module("packed_rows")
+    assert doctest.testmod(packed_rows).failed == 0
+    done("train", "corpus", "--output", "tokenizer", "--vocab-size", "14")
+    args = ["--tokenizer", "tokenizer", "--pack", "--max-length", "7", "--shuffle", "1"]
+    done("encode", "corpus", *args, "--output", "packed", "--padding")
+    rows = [
+        row for path in Path("packed").glob("*.parquet") for row in pq.read_table(path).to_pylist()
+    ]
+    batch = packed_rows.packed_batch(rows)
+    tokens = batch["input_ids"].reshape(-1)
+    texts = [text for row in rows for text in row["document_rows"]]
+    bounds = pairwise(batch["cu_seqlens"])
+    found: dict[int, str] = {}
+    tokenizer = wordpiece_core.Tokenizer.load("tokenizer")
+    for text, (start, end) in zip(texts, bounds, strict=True):
+        part = tokenizer.decode(tokens[start:end].tolist(), skip_special_tokens=True)
+        found[text] = found.get(text, "") + part.replace(" ", "").replace("##", "")
+    lines = Path("corpus/a.txt").read_text().splitlines()
+    assert found == {number: line.replace(" ", "") for number, line in enumerate(lines)}
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))
