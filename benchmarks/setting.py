@@ -17,7 +17,6 @@ from benchmarks.measure import WORDPIECE, run_process
 from wordpiece_core import Tokenizer
 
 SHARED = Path(__file__).parent.parent.parent / "shared"
-LLM_CONFIG = Path(__file__).parents[1] / "configs" / "llm-bpe.yaml"
 COLUMN = "text"
 
 
@@ -51,7 +50,7 @@ class Setting:
     def tokenizers(self, vocab_size: int) -> dict[str, Path]:
         """Tokenizer directories: a BPE like Llama 3's of so many tokens, trained on the text for
         whole jobs, and BERT's WordPiece."""
-        llm = self.train("llm", "--config", str(LLM_CONFIG), "--vocab-size", str(vocab_size))
+        llm = self.train("llm", "--config", "llm-bpe", "--vocab-size", str(vocab_size))
         Tokenizer.load(self.vocab, lowercase=True).save(self.work / "bert")
         return {"Llama 3": llm, "BERT": self.work / "bert"}
 

@@ -64,7 +64,7 @@ def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
             return _client(STORES[scheme.lower()], bucket, options, os.getpid()), inner
         return _by_fsspec(unquote(base), options)
     except ImportError as error:
-        needs = "wordpiece-beam[hf]" if scheme == "hf" else f"fsspec and what it needs for {scheme}"
+        needs = "huggingface_hub" if scheme == "hf" else f"fsspec and what it needs for {scheme}"
         raise OptionError(f"{path}: {one_line(error)}; install {needs}") from error
     except (TypeError, ValueError) as error:
         raise OptionError(f"{path}: cannot be opened ({one_line(error)})") from error

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +13,8 @@ import yaml
 
 from wordpiece_core.errors import OptionError, one_line, shown
 from wordpiece_core.option_kinds import Names, Shares
+
+READY = Path(__file__).parents[1] / "configs"
 
 
 class _Loader(yaml.BaseLoader):
@@ -64,10 +68,21 @@ def read_config(path: str, ctx: click.Context, sections: Collection[str]) -> dic
     return defaults
 
 
+def _place(path: str) -> Path:
+    """The file of a path; if there is none, that of the name of one that is ready."""
+    ready = READY / f"{path}.yaml"
+    is_name = re.fullmatch(r"[\w-]+", path) and not Path(path).exists()
+    return ready if is_name and ready.exists() else Path(path)
+
+
 def _read(path: str) -> dict[str, Any]:
+    place = _place(path)
     try:
-        with open(path, encoding="utf-8") as file:
+        with place.open(encoding="utf-8") as file:
             value = yaml.load(file, _Loader)
+    except FileNotFoundError:
+        names = ", ".join(sorted(file.stem for file in READY.glob("*.yaml")))
+        raise OptionError(f"{path}: there is no such file; ready are {names}") from None
     except OSError as error:
         raise OptionError(f"{path}: cannot be read ({one_line(error)})") from error
     except yaml.MarkedYAMLError as error:

@@ -25,7 +25,7 @@ EXAMPLES = {
     "count": ("corpus/ --output words", "'s3://bucket/*.jsonl.gz' --output words"),
     "train": (
         "corpus/ --output tokenizer --vocab-size 32000",
-        "corpus/ --output tokenizer --config configs/llm-bpe.yaml",
+        "corpus/ --output tokenizer --config llm-bpe",
     ),
     "extend": (
         "bert-base-uncased corpus/ --output extended --new-tokens 2000",
@@ -198,7 +198,7 @@ def _job_options() -> list[click.Option]:
             expose_value=False,
             callback=_read_config,
             metavar="FILE",
-            help="YAML file of options; the command line overrides it.",
+            help="YAML file of options, or the name of one that is ready.",
         ),
         SectionOption(
             ["--stdin-format"],

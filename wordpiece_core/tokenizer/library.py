@@ -180,7 +180,7 @@ def loaded(text: str, hides: bool, /) -> tuple[Any, Any]:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise OptionError(
-            "to encode with the library tokenizers: pip install 'wordpiece-beam[tokenizers]'"
+            "to encode with the library tokenizers: pip install tokenizers"
         ) from error
     # The threads of a job are those that call the library. With threads of its own for each of
     # them there would be too many.

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from pipelines.commands import program
+from pipelines.commands.config import _place
 from pipelines.commands.job_command import EXAMPLES
 from wordpiece_core.sizes import parse_size
 
@@ -103,6 +104,18 @@ def test_a_config_may_hold_a_section_for_each_command_and_flags_win(
     done("encode", shard, *args)
     assert manifest(tmp_path / "out")["options"]["columns"] == ["num_tokens", "attention_mask"]
     assert 2 not in column(tmp_path / "out")[0]
+
+
+@pytest.mark.parametrize(
+    "config", sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda p: p.stem
+)
+def test_ready_configs_have_names(
+    tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _place(config.stem).samefile(config)
+    Path(config.stem).touch()
+    assert _place(config.stem) == Path(config.stem)
 
 
 @pytest.mark.parametrize(
