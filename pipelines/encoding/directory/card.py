@@ -82,6 +82,8 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
     sizes = {name: _shown(value) for name, value in figures.items() if value}
     given = dict(manifest["options"])
     given |= given.pop("layout", None) or {}
+    if "dtype" in manifest:  # of files that hold ids alone, which are not compressed
+        given |= {"compression": None, "id_type": manifest["dtype"]}
     options = {
         f"`{name}`": f"`{_shown(value)}`"
         for name, value in given.items()

@@ -84,6 +84,15 @@ def test_the_card_says_what_the_dataset_is(tmp_path: Path, call: list[str]) -> N
         assert line in text.splitlines()
 
 
+def test_the_card_of_files_of_ids_says_their_type(tmp_path: Path, tokenizer: str) -> None:
+    source = write_shard(tmp_path / "a.txt", TEXTS)
+    args = ["--tokenizer", tokenizer, "--format", "megatron"]
+    done("encode", source, *args, "--output", tmp_path / "out")
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert "| `id_type` | `uint16` |" in text
+    assert "compression" not in text
+
+
 @pytest.mark.parametrize("follow", [[], ["--follow", "--until-idle", "0.3s", "--poll", "0.1s"]])
 def test_a_card_of_somebody_else_stays(tmp_path: Path, call: list[str], follow: list[str]) -> None:
     out = tmp_path / "out"
