@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import pkgutil
 import re
 import shlex
@@ -43,9 +44,12 @@ def in_a_directory_with_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
 
 
-def blocks(language: str) -> list[str]:
-    """The code in the README that is marked with a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+RECIPES = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str, page: str = README) -> list[str]:
+    """The code in a page that is marked with a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", ["wordpiece_core", "pipelines", *MODULES])
@@ -105,6 +109,19 @@ def test_the_commands_of_the_readme_run() -> None:
     assert [words[0] for words in commands[:2]] == ["train", "encode"]
     assert {words[0] for words in commands} == {"count", "train", "encode", "inspect"}
     for words in commands:
+        done(*words)
+
+
+@pytest.mark.filterwarnings("ignore:the vocabulary has")  # the corpus is small
+def test_the_commands_of_the_recipes_run() -> None:
+    texts = english(800)
+    Path("corpus/b.txt").write_text("\n".join(texts[:400]))
+    rows = ({"text": text, "lang": "en" if i % 3 else "fr"} for i, text in enumerate(texts[400:]))
+    Path("corpus/languages.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    commands = [shlex.split(line) for block in blocks("sh", RECIPES) for line in block.splitlines()]
+    assert len(commands) == 18
+    for program, *words in commands:
+        assert program == "wordpiece"
         done(*words)
 
 
