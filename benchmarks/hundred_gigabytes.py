@@ -23,7 +23,7 @@ from benchmarks.setting import Setting, megabytes, read_texts
 
 COPIES, NAMES, PARTS = 104, 16, 4
 VOCAB_SIZE = 30_522
-OTHER = "count, other files"
+OTHER = ", other files"
 LAYOUT = ("--shuffle", "1", "--pack", "--max-length", "512")
 
 
@@ -31,38 +31,34 @@ def hundred_gigabytes(setting: Setting) -> Iterator[Row]:
     """100 GB (copies that share no words), whole processes, once each"""
     texts = read_texts(setting.groups[setting.main_group])
     total = COPIES * NAMES * megabytes(texts)
-    whole, halves = setting.work / "whole", setting.work / "halves"
+    whole, divided = setting.work / "whole", setting.work / "divided"
     for k in range(COPIES):
-        _write(texts, k, whole, halves)
+        _write(texts, k, whole, divided)
     parts = [sorted(whole.glob(f"{part}-*")) for part in range(PARTS)]
-    part_of_halves = sorted(halves.glob("0-*"))
-    tokenizer = setting.work / "tokenizer"
+    part_of_divided = sorted(divided.glob("0-*"))
+    train = ["train", "--vocab-size", str(VOCAB_SIZE), "--word-counts"]
+    encode = ["encode", "--tokenizer", str(setting.work / "train")]
     jobs: dict[str, tuple[float, Sequence[str]]] = {
         "count": (total, ["count", str(whole)]),
-        OTHER: (total, ["count", str(halves)]),
-        "train": (total, ["train", "--word-counts", str(setting.work / "count")]),
-        "train, other files": (total, ["train", "--word-counts", str(setting.work / OTHER)]),
+        f"count{OTHER}": (total, ["count", str(divided)]),
+        "train": (total, [*train, str(setting.work / "count")]),
+        f"train{OTHER}": (total, [*train, str(setting.work / f"count{OTHER}")]),
     }
     size = total / PARTS
     for n, part in enumerate(parts):
-        jobs[f"encode, part {n + 1}"] = size, ["encode", *map(str, part)]
-    jobs["encode, part 1, other files"] = size, ["encode", *map(str, part_of_halves)]
-    jobs["encode, part 1, shuffled, packed"] = size, ["encode", *map(str, parts[0]), *LAYOUT]
+        jobs[f"encode, part {n + 1}"] = size, [*encode, *map(str, part)]
+    jobs[f"encode, part 1{OTHER}"] = size, [*encode, *map(str, part_of_divided)]
+    jobs["encode, part 1, shuffled, packed"] = size, [*encode, *map(str, parts[0]), *LAYOUT]
     digests: dict[str, str] = {}
     for name, (read, command) in jobs.items():
         output = setting.work / name
-        options = {"train": ["--vocab-size", str(VOCAB_SIZE)], "count": []}.get(
-            command[0], ["--tokenizer", str(tokenizer)]
-        )
         with _Disk(output) as disk:
-            run = [WORDPIECE, *command, *options, "--output", str(output)]
+            run = [WORDPIECE, *command, "--output", str(output)]
             taken = run_process(run, setting.cores, os.environ)
         digests[name] = _digest(output)
-        if name == "train":
-            shutil.copytree(output, tokenizer)
         if command[0] == "encode":
             shutil.rmtree(output)
-        same = digests.get(name.removesuffix(", other files")) == digests[name]
+        same = digests.get(name.removesuffix(OTHER)) == digests[name]
         yield {
             "job": name,
             "GB": number(read / 1000),
@@ -71,25 +67,25 @@ def hundred_gigabytes(setting: Setting) -> Iterator[Row]:
             "peak MB": number(taken.peak_bytes / 1e6),
             "output, GB": number(disk.left / 1e9),
             "peak disk, GB": number(disk.peak / 1e9),
-            "same bytes": ("yes" if same else "NO") if name.endswith("other files") else "",
+            "same bytes": ("yes" if same else "NO") if name.endswith(OTHER) else "",
         }
 
 
-def _write(texts: pa.ChunkedArray, k: int, whole: Path, halves: Path) -> None:
-    """A copy, in one file and in two, each under all its names."""
-    for folder in (whole, halves):
+def _write(texts: pa.ChunkedArray, k: int, whole: Path, divided: Path) -> None:
+    """A copy, in one file and divided into two, each under all its names."""
+    for folder in (whole, divided):
         folder.mkdir(exist_ok=True)
     made = write_copy(texts, k, whole.with_name(f"copy-{k}.parquet"))
     table = pq.read_table(made)
     third = len(table) // 3
     files = {"": made}
-    for half, rows in (("a", table.slice(0, third)), ("b", table.slice(third))):
-        files[half] = made.with_name(f"copy-{k}-{half}.parquet")
-        pq.write_table(rows, files[half], compression="zstd")
-    for half, file in files.items():
+    for part, rows in (("a", table.slice(0, third)), ("b", table.slice(third))):
+        files[part] = made.with_name(f"copy-{k}-{part}.parquet")
+        pq.write_table(rows, files[part], compression="zstd")
+    for part, file in files.items():
         for name in range(NAMES):
-            folder = halves if half else whole
-            (folder / f"{k % PARTS}-{k:03}-{name:02}{half}.parquet").hardlink_to(file)
+            folder = divided if part else whole
+            (folder / f"{k % PARTS}-{k:03}-{name:02}{part}.parquet").hardlink_to(file)
 
 
 def _digest(output: Path) -> str:
@@ -124,6 +120,7 @@ class _Disk:
         self.ended.set()
         self.thread.join()
         self.left = self._size()
+        self.peak = max(self.peak, self.left)
 
     def _watch(self) -> None:
         while not self.ended.wait(1):

@@ -21,6 +21,7 @@ from .pipelines.corpora import done, english
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+RECIPES = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
 MODULES = [
     module.name
     for package in (wordpiece_core, pipelines)
@@ -42,9 +43,6 @@ def in_a_directory_with_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "a.txt").write_text("hug hugs hug\nhug pug pun hugs\nhug hugs\n")
     monkeypatch.chdir(tmp_path)
-
-
-RECIPES = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str, page: str = README) -> list[str]:

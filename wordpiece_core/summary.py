@@ -40,7 +40,7 @@ def _flat(summary: Mapping[str, Any], of: str = "") -> Iterator[tuple[str, Any]]
     """The single values of a summary, also of those in it, with their names."""
     for name, value in summary.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{name}: ")
+            yield from _flat(value, f"{of}{name}: ")
         elif _is_single(value):
             yield of + name, value
 

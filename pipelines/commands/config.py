@@ -68,7 +68,7 @@ def read_config(path: str, ctx: click.Context, sections: Collection[str]) -> dic
     return defaults
 
 
-def _place(path: str) -> Path:
+def config_file(path: str) -> Path:
     """The file of a path; if there is none, that of the name of one that is ready."""
     ready = READY / f"{path}.yaml"
     is_name = re.fullmatch(r"[\w-]+", path) and not Path(path).exists()
@@ -76,7 +76,7 @@ def _place(path: str) -> Path:
 
 
 def _read(path: str) -> dict[str, Any]:
-    place = _place(path)
+    place = config_file(path)
     try:
         with place.open(encoding="utf-8") as file:
             value = yaml.load(file, _Loader)

@@ -38,8 +38,8 @@ from wordpiece_core.errors import InputError, one_line
 
 WAITING_BYTES = 32 << 20  # of finished shards in memory
 WAITING_SHARDS = 1000
-AHEAD_ROW_GROUPS = 4  # in memory: one is filled, one waits, one is compressed, one is written
 WAITING_SECONDS = 10.0  # after which the next shard takes those that wait along
+AHEAD_ROW_GROUPS = 4  # in memory: one is filled, one waits, one is compressed, one is written
 
 
 @dataclass

@@ -72,12 +72,11 @@ class EncodeRun:
         directory.begin(self.tokenizer)
         results, errors = list[ShardResult](), list[ShardError]()
         # only here, so that a run with nothing to do does not import Beam
-        from pipelines.encoding.encode_step import EncodeShard, run_step, threads
+        from pipelines.encoding.encode_step import EncodeShard, run_step
 
         with self.progress.stage("encode", "bytes", sum(shard.bytes for shard in waiting)):
             if waiting:
-                number = threads(self.beam_args, self.call.worker_memory)
-                step = EncodeShard(directory, options, number, weights)
+                step = EncodeShard(directory, options, self.threads, weights)
                 results, errors = run_step(step, waiting, self.beam_args)
             bad = plan.bad_shards(errors, self.call.on_error)
         given = {shard.name: shard for shard in plan.shards}
@@ -94,6 +93,13 @@ class EncodeRun:
         if weights is None:
             contents = self._with_one_schema(directory, contents, given)
         return contents, bad
+
+    @property
+    def threads(self) -> int:
+        """The number of encoding threads in each process."""
+        from pipelines.encoding.encode_step import threads
+
+        return threads(self.beam_args, self.call.worker_memory)
 
     def _check_unknown(self, contents: Contents) -> None:
         """InputError if nearly all tokens are unknown."""
@@ -131,11 +137,10 @@ class EncodeRun:
                 )
         if not again:
             return contents
-        from pipelines.encoding.encode_step import EncodeShard, run_step, threads
+        from pipelines.encoding.encode_step import EncodeShard, run_step
 
         waiting = [given[name] for name in again]
-        number = threads(self.beam_args, self.call.worker_memory)
-        step = EncodeShard(directory, self.call.shards, number, schema=target)
+        step = EncodeShard(directory, self.call.shards, self.threads, schema=target)
         with self.progress.stage("encode again", "bytes", sum(shard.bytes for shard in waiting)):
             results, errors = run_step(step, waiting, self.beam_args, contents.results)
         if errors:

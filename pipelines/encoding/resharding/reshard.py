@@ -298,18 +298,16 @@ class Resharding:
 
     def _make(self, target: Target, tasks: Sequence[ShardTask], rows: int) -> int:
         """Makes the shards that do not exist. Returns how many did."""
-        from pipelines.encoding.encode_step import threads
         from pipelines.encoding.resharding.pipeline import make_shards
 
-        folder, beam_args = target.folder("made"), self.encode_run.beam_args
+        folder, run = target.folder("made"), self.encode_run
         sizes = outputs.file_sizes(folder)
         made = _made(target, [t.number for t in tasks if MADE_JSON.format(t.number) in sizes])
         done = {task for task, shards in made.items() if is_complete(task, shards, sizes, target)}
         missing = [task for task in tasks if task.number not in done]
         if missing:
             with self._stage("reshard", rows):
-                number = threads(beam_args, self.call.worker_memory)
-                make_shards(target, missing, number, beam_args)
+                make_shards(target, missing, run.threads, run.beam_args)
         return sum(bool(results[0].rows) for task in done for results in made[task])
 
     def _publish(

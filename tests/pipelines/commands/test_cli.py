@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from pipelines.commands import program
-from pipelines.commands.config import _place
+from pipelines.commands.config import config_file
 from pipelines.commands.job_command import EXAMPLES
 from wordpiece_core.sizes import parse_size
 
@@ -113,9 +113,9 @@ def test_ready_configs_have_names(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert _place(config.stem).samefile(config)
+    assert config_file(config.stem).samefile(config)
     Path(config.stem).touch()
-    assert _place(config.stem) == Path(config.stem)
+    assert config_file(config.stem) == Path(config.stem)
 
 
 @pytest.mark.parametrize(
