@@ -41,7 +41,7 @@ from pipelines.encoding.resharding.made_shards import (
     read_made,
 )
 from pipelines.encoding.resharding.rows import Target
-from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, read_weights, shuffle_groups
+from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, shuffle_groups
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import SENTENCE_BYTES, SPLIT, WEIGHT, RowWeights, split_bounds
 from pipelines.encoding.run import SAMPLE, EncodeRun
@@ -243,7 +243,8 @@ class Resharding:
         if missing:
             with self._stage("shuffle", sum(group.rows for group in missing)):
                 shuffle_rows(target, seed, missing, self.encode_run.beam_args)
-        return target
+        paths = map(target.bucket_file, range(target.files))
+        return replace(target, buckets=buckets.written(paths))
 
     def _stage(self, name: str, rows: int) -> AbstractContextManager[None]:
         return self.encode_run.progress.stage(name, "rows", rows)
@@ -260,7 +261,7 @@ class Resharding:
             size = sum(sum(self._of_sources(sources, split).sizes) for split in splits)
             compressed = self.format == "parquet" and self.call.shards.compression in SHRINKS
             density = size / max(weights, 1) * (SHUFFLED if compressed else 1)
-            blocks = list(_of_buckets(target, density))
+            blocks = list(_of_buckets(target.buckets, density))
         total = sum(sum(found.weights) for found in blocks)
         tokens = sum(source.tokens for source in sources)
         tasks: list[ShardTask] = []
@@ -350,14 +351,11 @@ def _made(target: Target, tasks: Sequence[int]) -> dict[int, list[list[ShardResu
     return dict(zip(tasks, read, strict=True))
 
 
-def _of_buckets(target: Target, density: float) -> Iterator[_Blocks]:
+def _of_buckets(buckets: Buckets, density: float) -> Iterator[_Blocks]:
     """The buckets of each split. Rows in random order are alike, so all have one density."""
-    assert target.buckets is not None
-    paths = map(target.bucket_file, range(target.files))
-    weights = [sum(each) for each in zip(*storage.in_parallel(read_weights, paths), strict=True)]
-    for split, number in enumerate(target.buckets.numbers):
-        first = target.buckets.first(split)
-        of_split = weights[first : first + number]
+    for split, number in enumerate(buckets.numbers):
+        first = buckets.first(split)
+        of_split = buckets.weights[first : first + number]
         sizes = [max(round(weight * density), weight > 0) for weight in of_split]
         yield _Blocks(of_split, sizes, [""] * number)
 

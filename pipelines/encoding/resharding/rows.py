@@ -24,7 +24,7 @@ from pipelines.files.schemas import PLAIN, conformed
 from wordpiece_core.storage import StoredFile
 from wordpiece_core.uri import join
 
-READ_BYTES = 8 << 20  # of rows, read at once to be shuffled
+READ_BYTES = 8 << 20  # of rows, read at once to be shuffled, or sorted
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ class Target:
                 held.append(table.slice(first, end - first))
                 first, last = end, number
             before += pc.sum(weights).as_py() or 0.0
+            del table, weights  # before the next one is made
         if held:
             yield _joined(held)
 
@@ -148,10 +149,12 @@ class Target:
         return conformed(table, self.weighted, name).append_column(SPLIT, split)
 
     def _in_order(self, split: int, number: int, start: int, end: int) -> Iterator[pa.Table]:
-        """The rows of a bucket that begin between two sums of weights, in their order: in as many
-        parts as the memory asks for. The segments of the bucket are read again for each."""
+        """The rows of a bucket that begin between two sums of weights, in their order, some MB at a
+        time: sorted in as many parts as the memory asks for. The segments of the bucket are read
+        again for each."""
         assert self.buckets is not None
-        place, parts = self.buckets.first(split) + number, self.buckets.parts(self.memory)
+        place = self.buckets.first(split) + number
+        parts = self.buckets.parts(place, self.memory)
         before = 0
         for part in range(parts):
             tables = []
@@ -162,13 +165,16 @@ class Target:
                 tables.append(table)
             table = pa.concat_tables(tables).combine_chunks()
             del tables
-            table = table.take(pc.sort_indices(table.column(ORDER)))
-            after = before + (pc.sum(table.column(WEIGHT)).as_py() or 0)
-            if before < end and start < after:
-                yield _slice_of(table, split, start - before, end - before)
-            before = after
+            order = pc.sort_indices(table.column(ORDER))
+            weights = table.column(WEIGHT).take(order)
+            first, stop = _begin_between(weights, start - before, end - before)
+            rows = max(table.num_rows * READ_BYTES // max(table.nbytes, 1), 1)
+            for row in range(first, stop, rows):
+                yield table.take(order.slice(row, min(rows, stop - row)))
+            before += pc.sum(weights).as_py() or 0
             if before >= end:
                 return
+            del table  # before the next part is read
 
     def _segments(self, place: int) -> Iterator[pa.Table]:
         for number in range(self.files):
@@ -181,14 +187,18 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
 
 def _slice_of(table: pa.Table, split: int, start: int, end: int) -> pa.Table:
     """The rows of a split that begin between two sums of weights."""
-    if SPLIT in table.column_names:
-        of_split = pc.equal(table.column(SPLIT), split)
-        if not pc.all(of_split).as_py():
-            table = table.filter(of_split)
-    weights = table.column(WEIGHT).combine_chunks()
+    of_split = pc.equal(table.column(SPLIT), split)
+    if not pc.all(of_split).as_py():
+        table = table.filter(of_split)
+    first, stop = _begin_between(table.column(WEIGHT), start, end)
+    return table.slice(first, stop - first)
+
+
+def _begin_between(weights: pa.ChunkedArray, start: int, end: int) -> tuple[int, int]:
+    """The first and the last row, exclusive, that begin between two sums of weights."""
     begins = pc.subtract(pc.cumulative_sum(weights), weights)
-    first = pc.sum(pc.less(begins, start)).as_py() or 0
-    return table.slice(first, (pc.sum(pc.less(begins, end)).as_py() or 0) - first)
+    first, stop = (pc.sum(pc.less(begins, bound)).as_py() or 0 for bound in (start, end))
+    return first, stop
 
 
 def _plain(schema: pa.Schema) -> list[pa.Field]:

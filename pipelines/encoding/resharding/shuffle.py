@@ -7,7 +7,8 @@ are few enough to be sorted in memory.
 
 A file of buckets has, for each run, the segments of all buckets, as streams of Arrow's IPC format;
 then for each run the offsets of its segments and the end of the last one; then the weights of all
-buckets; and last the numbers of runs and buckets. Numbers have 8 bytes, the lowest first.
+buckets, and the bytes that their rows take in memory; and last the numbers of runs and buckets.
+Numbers have 8 bytes, the lowest first.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from __future__ import annotations
 import hashlib
 import struct
 from array import array
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +26,7 @@ from pipelines.encoding.directory.status import WeightedResult
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
 from pipelines.files.batches import from_bytes, one_batch, to_bytes
 from pipelines.files.outputs import NewFile
-from wordpiece_core import _kernel
+from wordpiece_core import _kernel, storage
 from wordpiece_core.storage import StoredFile
 
 ORDER = "__wordpiece_order"
@@ -33,7 +34,7 @@ BUCKET_BYTES = 12 << 20  # of a bucket, by the weights of its rows
 LARGE_BUCKETS = 4  # times that, at most, if there are more rows: fewer segments
 USUAL_BUCKETS, MOST_BUCKETS = 256, 4096  # with more, buckets are larger
 RUN_SHARE = 8  # of the memory of a worker: a run, which is copied once when it is sorted
-COPIES = 3  # of the rows that are sorted, in memory at the same time
+COPIES = 2  # of the rows that are sorted, in memory at the same time
 GROUP_BUCKETS, MOST_GROUPS = 3, 128  # the least size of a group, in buckets; about the most groups
 BOUNDS = (BUCKET_BYTES, LARGE_BUCKETS, USUAL_BUCKETS, MOST_BUCKETS, GROUP_BUCKETS, MOST_GROUPS)
 """What the files of buckets depend on, besides the rows. (Not on how long runs are.)"""
@@ -49,10 +50,13 @@ def order_key(seed: int, name: str) -> bytes:
 @dataclass(frozen=True)
 class Buckets:
     """The number of buckets of each split, and about how large they are by the weights of their
-    rows."""
+    rows. When they are written: the weights of all, and the bytes that their rows take in
+    memory."""
 
     numbers: Sequence[int]
     size: int
+    weights: Sequence[int] = ()
+    bytes: Sequence[int] = ()
 
     @classmethod
     def of(cls, weights: Sequence[int]) -> Buckets:
@@ -73,10 +77,17 @@ class Buckets:
         scaled = pc.multiply(pc.shift_right(order, _HALF), numbers.take(split))
         return pc.add(pc.shift_right(scaled, _HALF), firsts.take(split))
 
-    def parts(self, memory: int) -> int:
+    def written(self, files: Iterable[str]) -> Buckets:
+        """These buckets, with what the files of runs say about them."""
+        read = storage.in_parallel(_read_sums, files)
+        sums = [sum(each) for each in zip(*read, strict=True)]
+        total = sum(self.numbers)
+        return replace(self, weights=sums[:total], bytes=sums[total:])
+
+    def parts(self, bucket: int, memory: int) -> int:
         """In how many parts a bucket is sorted, so that one takes half of the memory of a
         worker."""
-        return max(-(-2 * COPIES * self.size // memory), 1)
+        return max(-(-2 * COPIES * self.bytes[bucket] // memory), 1)
 
 
 def part_of(order: pa.ChunkedArray, buckets: int, parts: int) -> pa.ChunkedArray:
@@ -125,7 +136,8 @@ class RunWriter:
     runs: int = 0
 
     def __post_init__(self) -> None:
-        self.weights = array("Q", bytes(8 * sum(self.buckets.numbers)))
+        total = sum(self.buckets.numbers)
+        self.weights, self.bytes = (array("Q", bytes(8 * total)) for _ in range(2))
 
     def add(self, table: pa.Table, first: int, key: bytes) -> None:
         """Adds rows of an input, from the row `first` on."""
@@ -151,6 +163,7 @@ class RunWriter:
             if end := segments.get(number):
                 some = table.take(indices.slice(first, end - first))
                 self.weights[number] += pc.sum(some.column(WEIGHT)).as_py()
+                self.bytes[number] += some.nbytes
                 self.stream.write(to_bytes(one_batch(some), "lz4"))
                 first = end
         self.offsets.append(self.stream.size)
@@ -159,7 +172,7 @@ class RunWriter:
         """Writes what is left, and where the segments are."""
         if self.held:
             self._write()
-        tail = self.offsets + self.weights
+        tail = self.offsets + self.weights + self.bytes
         self.stream.write(struct.pack(f"<{len(tail)}Q", *tail))
         self.stream.write(_TAIL.pack(self.runs, sum(self.buckets.numbers)))
 
@@ -168,7 +181,7 @@ def _tail(file: StoredFile) -> tuple[int, int, int]:
     """How many runs and buckets a file has, and where its offsets begin."""
     file.seek(file.length - _TAIL.size)
     runs, buckets = _TAIL.unpack(file.read(_TAIL.size))
-    return runs, buckets, file.length - _TAIL.size - 8 * (runs * (buckets + 1) + buckets)
+    return runs, buckets, file.length - _TAIL.size - 8 * (runs * (buckets + 1) + 2 * buckets)
 
 
 def _numbers(file: StoredFile, start: int, many: int) -> tuple[int, ...]:
@@ -176,11 +189,11 @@ def _numbers(file: StoredFile, start: int, many: int) -> tuple[int, ...]:
     return struct.unpack(f"<{many}Q", file.read(8 * many))
 
 
-def read_weights(path: str) -> tuple[int, ...]:
-    """The weights of all buckets in a file of runs."""
+def _read_sums(path: str) -> tuple[int, ...]:
+    """The weights of all buckets in a file of runs, then their bytes."""
     with StoredFile(path) as file:
-        _, buckets, _ = _tail(file)
-        return _numbers(file, file.length - _TAIL.size - 8 * buckets, buckets)
+        runs, buckets, start = _tail(file)
+        return _numbers(file, start + 8 * runs * (buckets + 1), 2 * buckets)
 
 
 def read_segments(path: str, number: int) -> Iterator[pa.Table]:
