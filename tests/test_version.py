@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import yaml
+
 import pipelines
 import wordpiece_core
 
@@ -22,6 +24,13 @@ def test_the_kernel_has_the_version_of_pyproject() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     crates = tomllib.loads((ROOT / "wordpiece_core/kernel/Cargo.toml").read_text())["workspace"]
     assert crates["package"]["version"] == project["version"]
+
+
+def test_a_citation_has_the_version_of_pyproject() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == project["version"]
+    assert citation["license"] == project["license"]
 
 
 def test_no_version_is_read_on_import() -> None:

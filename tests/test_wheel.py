@@ -11,9 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from wordpiece_core.errors import NEEDS_BEAM
+
 pytestmark = pytest.mark.soak  # it compiles the kernel, and installs libraries
 
 ROOT = Path(__file__).parents[1]
+IN_MEMORY = """
+import pipelines, wordpiece_core as wp
+tok = wp.Tokenizer(wp.train({"hug": 10, "pug": 5, "pun": 12}, vocab_size=14).vocab)
+assert tok.tokenize("hug pun")
+try:
+    pipelines.train
+except ImportError as error:
+    assert "wordpiece-beam[beam]" in str(error)
+"""  # without the extra `beam`
 
 
 def run(*command: object, **options: Any) -> str:
@@ -41,6 +52,9 @@ def test_the_wheel_holds_both_packages_and_the_kernel_and_no_rust_source(wheel: 
     } <= set(names)
     assert [name for name in names if name.startswith("wordpiece_core/_kernel.")]
     assert not [name for name in names if name.endswith((".rs", ".toml", ".lock"))]
+    assert [
+        name for name in names if name.endswith(".dist-info/sboms/wordpiece-kernel.cyclonedx.json")
+    ]
     assert "abi3" in wheel.name
 
 
@@ -48,7 +62,14 @@ def test_installed_without_rust_it_trains_and_encodes(wheel: Path, tmp_path: Pat
     environment = tmp_path / "venv"
     run(sys.executable, "-m", "venv", environment)
     clean = os.environ | {"PATH": str(environment / "bin")}  # no Rust there, no compiler, nothing
-    run(environment / "bin" / "pip", "install", "--quiet", wheel, env=clean, cwd=tmp_path)
+    pip = (environment / "bin" / "pip", "install", "--quiet")
+    run(*pip, wheel, env=clean, cwd=tmp_path)
+    run(environment / "bin" / "python", "-c", IN_MEMORY, env=clean, cwd=tmp_path)
+    without_beam = subprocess.run(
+        [environment / "bin" / "wordpiece"], capture_output=True, text=True, env=clean
+    )
+    assert (without_beam.returncode, without_beam.stderr) == (1, f"wordpiece: {NEEDS_BEAM}\n")
+    run(*pip, f"{wheel}[beam]", env=clean, cwd=tmp_path)
 
     pq.write_table(pa.table({"text": ["hug pug pun", "hugs bun", None]}), tmp_path / "in.parquet")
     wordpiece = environment / "bin" / "wordpiece"

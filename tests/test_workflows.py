@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,13 @@ def test_wheels_are_published_by_trusted_publishing_only_for_a_tag() -> None:
     assert set(publish["needs"]) == jobs.keys()
     assert publish["permissions"] == {"id-token": "write"}
     assert all("permissions" not in job for job in jobs.values())
+
+
+@pytest.mark.parametrize("path", sorted(GITHUB.glob("workflows/*.yml")), ids=lambda path: path.name)
+def test_actions_are_pinned_to_a_commit(path: Path) -> None:
+    used = re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8"))
+    assert used
+    assert [action for action in used if not re.search(r"@[0-9a-f]{40}$", action)] == []
 
 
 def test_ci_runs_what_runs_anywhere() -> None:

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-INTERRUPTED = 130
+from wordpiece_core.errors import NEEDS_BEAM
+
+FAILED, INTERRUPTED = 1, 130
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -28,6 +30,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         if is_own_process:
             prepare()
         status = run(sys.argv[1:] if argv is None else argv)
+    except ModuleNotFoundError as error:
+        if error.name != "click":
+            raise
+        print(f"wordpiece: {NEEDS_BEAM}", file=sys.stderr)
+        status = FAILED
     except KeyboardInterrupt as error:
         notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
         said = f"interrupted; run the same command again to go on{notes}"
