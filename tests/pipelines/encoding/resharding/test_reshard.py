@@ -206,7 +206,6 @@ def test_a_split_without_rows_is_left_out_and_said(tmp_path: Path, tokenizer: st
     assert shards(tmp_path / "ids", "*.bin") == ["train-00000-of-00001.bin"]
 
 
-@pytest.mark.skipif(pa.__version__ < "24", reason="pyarrow 22 and 23 cannot bring views into order")
 def test_strings_of_any_kind_go_together(tmp_path: Path, tokenizer: str) -> None:
     kinds = {"a": pa.string(), "b": pa.large_string(), "c": pa.string_view()}
     (tmp_path / "in").mkdir()
