@@ -42,7 +42,8 @@ def tables() -> ModuleType:
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    there = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+    found = (path for pattern in ("*.md", "*.ipynb") for path in DOCS.rglob(pattern))
+    there = sorted(path.relative_to(DOCS).as_posix() for path in found)
     assert sorted(pages()) == there
 
 
