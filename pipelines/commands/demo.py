@@ -9,6 +9,7 @@ import shlex
 import sys
 import sysconfig
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,22 +32,20 @@ def main(output: str) -> None:
     if not (folder / "text" / "readmes.parquet").exists():
         print("collecting text: Python's help topics, docstrings, the READMEs of packages")
         collect_text(text)
-    config = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
-    options = ["--config", _short(config)] if config.exists() else []
-    size = ["--vocab-size", str(VOCAB_SIZE)]
-    _run("train", text, "--output", tokenizer, *options, *size, "--overwrite")
-    # A [SEP] that is written in these texts is plain text, in training and in encoding.
-    plain = "--split-special-tokens"
-    _run("encode", text, "--tokenizer", tokenizer, "--output", dataset, plain)
+    _run("train", text, "--output", tokenizer, "--vocab-size", str(VOCAB_SIZE))
+    _run("encode", text, "--tokenizer", tokenizer, "--output", dataset)
     _show(tokenizer, dataset)
 
 
-def _run(*args: str) -> None:
-    """Prints a command as it can be typed here, and runs it with the same arguments."""
+def _command(*args: str) -> str:
+    """A command as it can be typed here."""
     script = Path(sysconfig.get_path("scripts")) / "wordpiece"
-    print(
-        "\n$", shlex.join([_short(script) if script.exists() else "wordpiece", *args]), flush=True
-    )
+    return shlex.join([_short(script) if script.exists() else "wordpiece", *args])
+
+
+def _run(*args: str) -> None:
+    """Prints a command, and runs it."""
+    print("\n$", _command(*args), flush=True)
     try:
         wordpiece(args)
     except SystemExit as done:
@@ -109,11 +108,15 @@ def _show(tokenizer: str, dataset: str) -> None:
     """A short tour of the tokenizer and the dataset."""
     tok = Tokenizer.load(tokenizer)
     merges = pq.read_table(f"{tokenizer}/merges.parquet")
-    print(f"\nThe first of {merges.num_rows:,} merges (score = pair / (left x right)):")
-    for row in merges.slice(0, FIRST_MERGES).to_pylist():
+    print(
+        f"\nTraining made {merges.num_rows:,} merges. Each took the pair with the highest score"
+        " (pair / (left x right),\nby how often they occur) of the pairs that occur often enough:"
+        " very often at first,\nthen ever less. The first merges, in order:"
+    )
+    for number, row in enumerate(merges.slice(0, FIRST_MERGES).to_pylist(), 1):
         counts = f"{row['pair_count']:,} / ({row['left_count']:,} x {row['right_count']:,})"
         pair = f"{row['left']:>6} + {row['right']:<6}"
-        print(f"  {pair} = {row['token']:<8} {row['score']:.3e}  {counts}")
+        print(f"  {number}. {pair} = {row['token']:<8} {row['score']:.3e} = {counts}")
     print(f"\nThe vocabulary has {len(tok):,} tokens. Some words and their pieces:")
     for word in WORDS:
         print(f"  {word:<16} {' '.join(tok.tokenize(word))}")
@@ -128,8 +131,12 @@ def _show(tokenizer: str, dataset: str) -> None:
     )
     row = pq.read_table(f"{dataset}/help_topics.parquet").slice(1, 1).to_pylist()[0]
     print(f"A row of the dataset: {row['text'][:60]!r}... {row['input_ids'][:12]}...")
-    print(f"\nTokenizer: {tokenizer}   (AutoTokenizer.from_pretrained loads it)")
-    print(f"Dataset:   {dataset}   (datasets.load_dataset reads it)")
+    loads = "AutoTokenizer.from_pretrained" if find_spec("transformers") else "Tokenizer.load"
+    print(f"\nTokenizer: {tokenizer}   ({loads} loads it)")
+    print(f"Dataset:   {dataset}   (Parquet)")
+    print("\nThe same with your own text, files or directories of .txt, .jsonl, .csv or .parquet:")
+    print(" ", _command("train", "TEXTS", "--output", "my-tokenizer"))
+    print(" ", _command("encode", "TEXTS", "--tokenizer", "my-tokenizer", "--output", "my-dataset"))
 
 
 if __name__ == "__main__":
