@@ -13,24 +13,22 @@ import pipelines
 import wordpiece_core
 
 ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def test_both_packages_have_the_version_of_pyproject() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert wordpiece_core.__version__ == pipelines.__version__ == project["version"]
+    assert wordpiece_core.__version__ == pipelines.__version__ == PROJECT["version"]
 
 
 def test_the_kernel_has_the_version_of_pyproject() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     crates = tomllib.loads((ROOT / "wordpiece_core/kernel/Cargo.toml").read_text())["workspace"]
-    assert crates["package"]["version"] == project["version"]
+    assert crates["package"]["version"] == PROJECT["version"]
 
 
 def test_a_citation_has_the_version_of_pyproject() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == project["version"]
-    assert citation["license"] == project["license"]
+    assert citation["version"] == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
 
 
 def test_no_version_is_read_on_import() -> None:
