@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,7 +48,7 @@ def extend_ids(setting: Setting) -> Iterator[Row]:
         old = Tokenizer.load(path, lowercase="uncased" in str(path) or None)
         words = pa.Table.from_batches([count_in_memory(domain, old.spec.text)])
         slots = unused_slots(old.spec)
-        wanted = [("unused", len(slots))] if slots else []
+        wanted: list[tuple[Any, int]] = [("unused", len(slots))] if slots else []
         for into, new_tokens in [*wanted, ("append", len(slots) or 1000), ("append", 5000)]:
             started = time.perf_counter()
             result = wp.extend(old, words, into=into, new_tokens=new_tokens)

@@ -15,6 +15,7 @@ import statistics
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -87,7 +88,7 @@ def one_tenth(texts: pa.ChunkedArray, tenth: int, sizes: Sequence[int]) -> list[
     return measured
 
 
-def train_ours(texts: pa.ChunkedArray, size: int, criterion: str) -> list[str]:
+def train_ours(texts: pa.ChunkedArray, size: int, criterion: Any) -> list[str]:
     """A vocabulary by a criterion; fewer tokens if no pair is left."""
     words = pa.Table.from_batches([count_in_memory(texts)])
     with warnings.catch_warnings():

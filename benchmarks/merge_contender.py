@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +23,7 @@ Made = tuple[int, int]
 LINE_BYTES = 1 << 16
 
 
-def train_ours(criterion: str) -> Callable[[pa.Table, int], Made]:
+def train_ours(criterion: Any) -> Callable[[pa.Table, int], Made]:
     """Training with wordpiece_core by a criterion, its other options as they are by default."""
     import wordpiece_core as wp
 

@@ -463,19 +463,23 @@ class TrainingOptions(Declared):
             )
 
     def _resolve_special_tokens(self) -> None:
-        """Puts in the usual special tokens. OptionError if one has a role and is not among them, or
-        if there is none for unknown text."""
-        of_bytes, roles = self.word_boundary == BYTES, self.roles
+        """Puts in the usual special tokens; a role that is given to the token that has it anyway
+        is not an option. OptionError if a token with a role is not among them, or if there is none
+        for unknown text."""
+        of_bytes = self.word_boundary == BYTES
         if self.special_tokens is None:
             usual = (END_OF_TEXT,) if of_bytes else SPECIAL_TOKENS
             object.__setattr__(self, "special_tokens", usual)
-            if of_bytes and not roles:
-                object.__setattr__(self, "bos_token", END_OF_TEXT)
-                object.__setattr__(self, "eos_token", END_OF_TEXT)
+            for name in ("bos_token", "eos_token") if of_bytes else ():
+                if getattr(self, name) is None:
+                    object.__setattr__(self, name, END_OF_TEXT)
+        roles = self.roles
         for name, token in roles.items():
             if token not in self.special_tokens:
                 raise OptionError(f"{name}: {token} is not in `special_tokens`")
-        if self.model == WORDPIECE and roles.get("unk_token", UNK) != UNK:
+            if token in SPECIAL_TOKENS and name == f"{token.strip('[]').lower()}_token":
+                object.__setattr__(self, name, None)  # it has this role anyway
+        if self.model == WORDPIECE and self.unk_token is not None:
             raise OptionError(f"unk_token: of wordpiece it is {UNK}")
         if not of_bytes and "unk_token" not in roles and UNK not in self.special_tokens:
             or_role = "" if self.model == WORDPIECE else ", or give `unk_token`"

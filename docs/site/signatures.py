@@ -1,5 +1,6 @@
-"""The signatures of what `pipelines` exports, for editors and type checkers, from the options that
-are declared. This writes `pipelines/__init__.pyi` again:
+"""The signatures of what `pipelines` and `wordpiece_core` export, for editors and type checkers,
+from the options that are declared. This writes `pipelines/__init__.pyi` and
+`wordpiece_core/keywords.py` again:
 
     python -m docs.site.signatures
 """
@@ -12,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pipelines
+import wordpiece_core
 from pipelines import functions
 from pipelines.transforms import CountWords, EncodeTexts
+from wordpiece_core.options import ExtensionOptions, TextOptions, TrainingOptions
 
 STUB = Path(pipelines.__file__).with_suffix(".pyi")
+KEYWORDS = Path(wordpiece_core.__file__).with_name("keywords.py")
 HEAD = '''\
 # ruff: noqa: E501
 # fmt: off
@@ -47,6 +51,31 @@ __all__: list[str]
 __version__: str
 '''
 
+HEAD_OF_KEYWORDS = '''\
+# fmt: off
+"""The types of options that are keyword arguments, for editors and type checkers.
+
+Made by `python -m docs.site.signatures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypedDict
+'''
+TYPED = (TextOptions, TrainingOptions, ExtensionOptions)
+
+
+def keywords() -> str:
+    """The text of `wordpiece_core.keywords`."""
+    text = HEAD_OF_KEYWORDS
+    for kind in TYPED:
+        name = kind.__name__.replace("Options", "Keywords")
+        text += f"\n\nclass {name}(TypedDict, total=False):\n"
+        text += f'    """The fields of `{kind.__name__}`."""\n\n'
+        text += "".join(f"    {option.name}: {option.annotation}\n" for option in kind.options())
+    return text
+
 
 def stub() -> str:
     """The text of the stub."""
@@ -75,3 +104,4 @@ def _function(name: str, function: Callable[..., Any]) -> Iterator[str]:
 
 if __name__ == "__main__":
     STUB.write_text(stub())
+    KEYWORDS.write_text(keywords())

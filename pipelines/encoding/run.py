@@ -37,9 +37,14 @@ class EncodeRun:
     progress: Progress
 
     def directory(self) -> EncodedDirectory:
-        """The output directory."""
-        job = {"tokenizer": self.tokenizer.digest, "options": self.call.job_options}
-        return EncodedDirectory(self.call.output, job)
+        """The output directory. A token that is named, and has the role anyway, is no option."""
+        options, tokenizer = self.call.job_options, self.tokenizer
+        for role in ("bos_token", "eos_token"):
+            if options.get(role) is not None and tokenizer.token_of(role) == options[role]:
+                options[role] = None
+        return EncodedDirectory(
+            self.call.output, {"tokenizer": tokenizer.digest, "options": options}
+        )
 
     def files(self, *, may_be_empty: bool = False) -> list[InputFile]:
         """The input files, which have distinct shards."""

@@ -30,7 +30,7 @@ from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import UNIGRAM, WORDPIECE
 from wordpiece_core.training.extension import Goal
-from wordpiece_core.training.train import TrainingResult, fewer_tokens, many_seeds
+from wordpiece_core.training.train import TrainingResult, fewer_tokens
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,7 +120,6 @@ class TrainRun(WordsRun[TrainCall, Trained]):
             unknown_words_warning(table, tokenizer, training, covered),
             long_words_warning(table, training),
             fewer_tokens(len(result.vocab), training),
-            many_seeds(result.seeds, budget),
             many_rounds_warning(result.rounds, budget),
         ]
         if not self.call.word_counts and earlier is None:

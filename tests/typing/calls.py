@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import pipelines
+import wordpiece_core as wp
 from wordpiece_core import Tokenizer
 
 
@@ -18,6 +19,8 @@ def right(tokenizer: Tokenizer) -> pa.Table:
     pipelines.encode("in/", tokenizer="t", output="ids", splits={"train": 0.9, "test": 0.1})
     pipelines.EncodeTexts(tokenizer, max_length=128, columns=["word_ids"], batch_size=10)
     pipelines.CountWords("body", lowercase=False).with_exception_handling()
+    wp.train({"a": 1}, vocab_size=10, model="bpe", word_boundary="bytes").save("t", lowercase=False)
+    wp.extend(Tokenizer.load("t", max_word_length=50), {"a": 1}, new_tokens=1, into="unused")
     return pipelines.compare([trained.tokenizer, tokenizer], on="a.txt", quiet=True)
 
 
@@ -30,3 +33,9 @@ def wrong() -> None:
     pipelines.encode("a.txt", "t", output="o")  # type: ignore[call-arg, misc]
     pipelines.EncodeTexts("t", max_len=128)  # type: ignore[call-arg]
     pipelines.CountWords(lowercase="no")  # type: ignore[arg-type]
+    wp.train({}, vocab_sise=20)  # type: ignore[call-arg]
+    wp.train({}, model="word")  # type: ignore[arg-type]
+    wp.train({}).tokenizer(lower=True)  # type: ignore[call-arg]
+    wp.extend(Tokenizer([]), {}, into="vocab")  # type: ignore[arg-type]
+    Tokenizer([], lowercas=True)  # type: ignore[call-arg]
+    Tokenizer.load("t", max_word_length="a")  # type: ignore[arg-type]

@@ -55,6 +55,21 @@ def test_a_wrong_training_option_is_named(option: dict[str, object], said: str) 
 
 
 @pytest.mark.parametrize(
+    ("model", "role"),
+    [
+        ({"model": "bpe", "word_boundary": "bytes"}, {"eos_token": "<|endoftext|>"}),
+        ({"model": "unigram"}, {"unk_token": "[UNK]", "pad_token": "[PAD]"}),
+        ({}, {"mask_token": "[MASK]"}),
+    ],
+    ids=str,
+)
+def test_a_role_that_a_token_has_anyway_is_the_default(
+    model: dict[str, Any], role: dict[str, Any]
+) -> None:
+    assert wp.TrainingOptions(**model, **role) == wp.TrainingOptions(**model)
+
+
+@pytest.mark.parametrize(
     ("option", "said"),
     [
         ({"columns": None}, "columns: None is not a list of columns"),

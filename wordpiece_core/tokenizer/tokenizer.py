@@ -9,13 +9,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, shown
+from wordpiece_core.keywords import TextKeywords
 from wordpiece_core.option_kinds import is_utf8
 from wordpiece_core.options import (
     MOST_CHARACTERS,
@@ -68,6 +69,14 @@ class EncodedBatch:
     truncated_tokens: int
 
 
+class TokenizerKeywords(TextKeywords, total=False):
+    """What `Tokenizer` takes besides a vocabulary."""
+
+    max_word_length: int | None
+    continuing_prefix: str | None
+    more_special_tokens: Collection[str]
+
+
 class Tokenizer:
     """Text to tokens and ids, and back: WordPiece's greedy longest match over a vocabulary, with
     BERT's text handling; or another model, if it is loaded.
@@ -77,7 +86,9 @@ class Tokenizer:
     ['un', '##afford', '##able']
     """
 
-    def __init__(self, vocab: Sequence[str], *, unk_scope: str = "word", **options: Any) -> None:
+    def __init__(
+        self, vocab: Sequence[str], *, unk_scope: str = "word", **options: Unpack[TokenizerKeywords]
+    ) -> None:
         """Makes a tokenizer of a vocabulary.
 
         Args:
@@ -128,7 +139,7 @@ class Tokenizer:
         *,
         unk_scope: str = "word",
         encoding: str | None = None,
-        **options: Any,
+        **options: Unpack[TokenizerKeywords],
     ) -> Tokenizer:
         """Loads a tokenizer from a path, a URI or the Hub.
 
@@ -293,9 +304,13 @@ class Tokenizer:
         """The id of the token that rows are filled up with, if there is one."""
         return self.role_id("pad_token")
 
-    def role_id(self, name: str) -> int | None:
-        """The id of the token of a role, such as `eos_token`, if there is one."""
-        token = self._roles.get(name)
+    def token_of(self, role: str) -> str | None:
+        """The token of a role, such as `eos_token`, if there is one."""
+        return self._roles.get(role)
+
+    def role_id(self, role: str) -> int | None:
+        """The id of that token."""
+        token = self.token_of(role)
         return None if token is None else self.ids[token]
 
     @property
@@ -590,7 +605,7 @@ class Tokenizer:
         return Tokenizer.of, (self.spec, self.unk_scope)
 
 
-def _with_options(spec: TokenizerSpec, options: dict[str, Any]) -> TokenizerSpec:
+def _with_options(spec: TokenizerSpec, options: Mapping[str, Any]) -> TokenizerSpec:
     """The spec with options other than None put in."""
     given = {name: value for name, value in options.items() if value is not None}
     _check_of_model(spec, given)

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
+from wordpiece_core.keywords import ExtensionKeywords
 from wordpiece_core.options import BPE, UNIGRAM, ExtensionOptions, TrainingOptions
 from wordpiece_core.rules import placed
 from wordpiece_core.summary import Summarized
@@ -416,7 +417,7 @@ def extend(
     *,
     round_budget: float = 1.0,
     driver_memory: int | None = None,
-    **options: Any,
+    **options: Unpack[ExtensionKeywords],
 ) -> ExtensionResult:
     """Adds tokens for the words of a domain to a vocabulary. All old tokens keep their ids, and
     texts whose tokens hold no new one keep theirs.

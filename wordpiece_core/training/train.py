@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.keywords import TextKeywords, TrainingKeywords
 from wordpiece_core.options import BPE, UNIGRAM, UNK, TextOptions, TrainingOptions
 from wordpiece_core.summary import Summarized
 from wordpiece_core.text_parts import GPT2
@@ -26,7 +27,7 @@ from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
 from wordpiece_core.training.rounds import Batch, InMemory, RoundAlgorithm, make_round, with_facts
 from wordpiece_core.training.starting import algorithm_of, start_of, start_passes
-from wordpiece_core.training.unigram import BYTES_PER_SEED, UnigramTraining
+from wordpiece_core.training.unigram import UnigramTraining
 
 WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
 MERGES, PIECES = "merges.parquet", "pieces.parquet"
@@ -48,8 +49,7 @@ class TrainingResult(Summarized):
     `TrainingOptions.word_marks`). `pieces`: of unigram, the tokens that are
     neither special nor bytes, in id order, with their `score` and their expected `count`; there are
     no merges then. `estimates`: of unigram, for each round but the first, the `pieces` before some
-    were dropped, and the `log_likelihood` of all words, in nats. `seeds`: of unigram, with how many
-    substrings training began.
+    were dropped, and the `log_likelihood` of all words, in nats.
 
     >>> result = train({"hug": 10, "pug": 5}, vocab_size=10, min_pair_count=1)
     >>> result.merges.select(["left", "right", "token", "pair_count"]).to_pylist()
@@ -63,7 +63,6 @@ class TrainingResult(Summarized):
     marks: str | None = None
     pieces: pa.Table | None = None
     estimates: tuple[dict[str, float], ...] = ()
-    seeds: int = 0
 
     def summary(self) -> dict[str, int]:
         """How many tokens there are, and what they were made in."""
@@ -81,11 +80,11 @@ class TrainingResult(Summarized):
             return PIECES, self.pieces
         return MERGES, self.merges
 
-    def tokenizer(self, **text: Any) -> Tokenizer:
+    def tokenizer(self, **text: Unpack[TextKeywords]) -> Tokenizer:
         """The tokenizer of the vocabulary. `text`: the options of `TextOptions`, the same ones that
         the words of the training were cut with."""
         if self.marks == GPT2:
-            text = {"pre_tokenizer": GPT2} | text
+            text = {"pre_tokenizer": GPT2, **text}
         return Tokenizer.of(self.spec(TextOptions.of(**text)))
 
     def spec(self, text: TextOptions) -> TokenizerSpec:
@@ -128,7 +127,9 @@ class TrainingResult(Summarized):
         options = self.options
         return Bpe(list(pairs), options.word_boundary, options.byte_fallback)
 
-    def save(self, directory: str | os.PathLike[str], **text: Any) -> tuple[str, ...]:
+    def save(
+        self, directory: str | os.PathLike[str], **text: Unpack[TextKeywords]
+    ) -> tuple[str, ...]:
         """Writes the tokenizer and the training log, `merges.parquet` (of unigram the pieces,
         `pieces.parquet`), and returns the paths. `text`: see `tokenizer`.
 
@@ -152,7 +153,7 @@ def train(
     round_budget: float = 1.0,
     driver_memory: int | None = None,
     pre_tokenizer: str | Sequence[str] = "bert",
-    **options: Any,
+    **options: Unpack[TrainingKeywords],
 ) -> TrainingResult:
     """Trains a vocabulary on words with their counts. Where scores are equal, the order of the
     words decides.
@@ -195,9 +196,6 @@ def train(
     fewer = fewer_tokens(len(result.vocab), training)
     if fewer:
         warnings.warn(fewer, FewerTokensWarning, stacklevel=2)
-    many = many_seeds(result.seeds, budget)
-    if many:
-        warnings.warn(many, stacklevel=2)
     return result
 
 
@@ -220,7 +218,7 @@ def _unigram_result(training: UnigramTraining, rounds: int) -> TrainingResult:
     pieces = pa.Table.from_batches([training.pieces]).rename_columns(["token", "score", "count"])
     vocab = [*reserved_tokens(training.options), *pieces["token"].to_pylist()]
     log = tuple(training.estimates)
-    more: dict[str, Any] = {"pieces": pieces, "estimates": log, "seeds": training.seeds}
+    more: dict[str, Any] = {"pieces": pieces, "estimates": log}
     return TrainingResult(vocab, pa.table({}), rounds, training.options, **more)
 
 
@@ -265,17 +263,3 @@ def fewer_tokens(size: int, options: TrainingOptions) -> str | None:
     is_unigram = options.model == UNIGRAM
     why = "no other substring is frequent enough" if is_unigram else "no pair is left to merge"
     return f"the vocabulary has {size} tokens, not {options.vocab_size}: {why}"
-
-
-def many_seeds(seeds: int, budget: RoundBudget) -> str | None:
-    """The warning if the seeds of unigram had no room in the memory of the driver, else None. Fewer
-    of them are another vocabulary, so that is for the user to choose."""
-    memory, needed = budget.driver_memory, seeds * BYTES_PER_SEED
-    if memory is None or needed <= memory:
-        return None
-    fitting = memory // BYTES_PER_SEED
-    fewer = f", or a seed_size of {fitting:,} or less, which may give another vocabulary"
-    return (
-        f"the {seeds:,} seeds took about {needed:,} bytes, more than the driver_memory of"
-        f" {memory:,}; give more{fewer if fitting else ''}"
-    )

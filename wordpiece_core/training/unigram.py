@@ -164,8 +164,6 @@ class UnigramTraining(RoundAlgorithm):
         self.estimates: list[dict[str, float]] = []
         """Of each round but the first: how many pieces there were before some were dropped, and
         the log-likelihood of all words before their last M step, in nats."""
-        self.seeds = 0
-        """With how many substrings it began, beside the characters."""
         self._source: _Corpus | _Results | None = None
         self._after: dict[str, _kernel.UnigramModel] = {}  # the passes of this round
         self._lock = threading.Lock()
@@ -177,6 +175,7 @@ class UnigramTraining(RoundAlgorithm):
 
     def restore(self, done: FinishedRound) -> None:
         """Takes up the pieces of a round."""
+        self._check_memory(done.facts["pieces"])
         self._ended(done, None if done.is_last else _kernel.UnigramModel(done.decided))
 
     def _ended(self, done: FinishedRound, model: _kernel.UnigramModel | None) -> None:
@@ -184,8 +183,6 @@ class UnigramTraining(RoundAlgorithm):
         if "log_likelihood" in done.facts:
             nats = done.facts["log_likelihood"] / 2**LOG_BITS
             self.estimates.append({"pieces": done.facts["pieces"], "log_likelihood": nats})
-        else:
-            self.seeds = done.facts["pieces"] - len(self.characters.counts)
         if model is None:
             self.pieces = done.decided
         else:
@@ -300,8 +297,22 @@ class UnigramTraining(RoundAlgorithm):
         seeds = source.seeds(self._max_length(), self.options.seed_size)
         reserved = pa.array(reserved_tokens(self.options), pa.string())
         seeds = seeds.filter(pc.invert(pc.is_in(seeds["word"], reserved)))
+        self._check_memory(len(seeds) + len(self.characters.counts))
         model = _kernel.UnigramModel.first(self.characters.batch, seeds)
         return FinishedRound(pa.record_batch(model.pieces()), {"pieces": len(model)}), model
+
+    def _check_memory(self, pieces: int) -> None:
+        """OptionError if the pieces have no room in the memory of the driver. Fewer of them are
+        another vocabulary, so that is for the user to choose."""
+        memory, needed = self.budget.driver_memory, pieces * BYTES_PER_SEED
+        if memory is None or needed <= memory:
+            return
+        fitting = memory // BYTES_PER_SEED - len(self.characters.counts)
+        fewer = f", or a `seed_size` of {fitting:,} or less, which may give another vocabulary"
+        raise OptionError(
+            f"driver_memory: {memory:,} bytes, but the {pieces:,} pieces that training begins with"
+            f" take about {needed:,}; give more{fewer if fitting > 0 else ''}"
+        )
 
     def _estimated(self, source: _Corpus | _Results) -> Decided:
         model = self._model_of("best", source)

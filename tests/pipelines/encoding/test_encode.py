@@ -254,3 +254,14 @@ def test_shards_of_another_tokenizer_or_of_other_options_stay_alone(
     done("encode", shard, *mine, *marked, tmp_path / "marked")
     less = [*mine, "--no-special-tokens", "--output", tmp_path / "marked"]
     assert "holds shards with another append_eos" in wordpiece("encode", shard, *less).fault
+
+
+def test_naming_the_token_that_has_the_role_anyway_is_the_same_option(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", TEXTS)
+    trained = ["--model", "bpe", "--word-boundary", "bytes", "--vocab-size", "300"]
+    done("train", shard, "--output", tmp_path / "tok", *trained)
+    mine = ["--tokenizer", tmp_path / "tok", "--append-eos", "--output", tmp_path / "ids"]
+    done("encode", shard, *mine)
+    before = files_below(tmp_path / "ids")
+    done("encode", shard, *mine, "--eos-token", "<|endoftext|>")
+    assert files_below(tmp_path / "ids") == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,7 +11,7 @@ import pytest
 import wordpiece_core as wp
 from pipelines.counting import word_table
 from wordpiece_core.reference import SPECIAL_TOKENS, count_words
-from wordpiece_core.training import train
+from wordpiece_core.training import unigram
 
 from ..corpora import config, done, english, read_json, same_but_for_run_json, wordpiece
 
@@ -49,16 +50,16 @@ def test_memory_and_workers_do_not_change_the_bytes(
     assert same_but_for_run_json(tmp_path / "two", tmp_path / "straight")
 
 
-def test_more_seeds_than_the_driver_memory_holds_are_a_warning(
+def test_more_seeds_than_the_driver_memory_holds_are_an_error(
     tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "BYTES_PER_SEED", 1 << 20)
-    call = ["train", shards, *SIZE, "--driver-memory", "64MiB"]
-    last_line = done(*call, "--output", tmp_path / "tok").lines[-1]
-    assert "driver_memory" in last_line
-    assert "seed_size of 64" in last_line
-    fewer = done(*call, "--output", tmp_path / "few", *config(tmp_path, seed_size=64))
-    assert "seeds" not in fewer.lines[-1]
+    monkeypatch.setattr(unigram, "BYTES_PER_SEED", 1 << 19)
+    call = ["train", shards, *SIZE, "--driver-memory", "64MiB", "--output", tmp_path / "tok"]
+    outcome = wordpiece(*call)
+    assert outcome.status == 2
+    found = re.search(r"--driver-memory: 67,108,864 .* a seed_size of (\d+) or less", outcome.fault)
+    assert found is not None, outcome.fault
+    done(*call, *config(tmp_path, seed_size=int(found[1])))
 
 
 def vocab_of(directory: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ TABLES = word_tables(
     *("a", "ab", "abc", "abcdef", "aé", "añ漢😀я", "▁a", "a1.", "aя\u0301", "ーひカ漢a", "\ue000(a")
 )
 FULL = {"vocab_size": 60, "limit_alphabet": 20}
+SEEDS_ALONE = 1_300_000  # bytes: so the driver can hold all seeds of `real_words`, and not the words
 
 
 def real_words(most: int = 3000) -> dict[str, int]:
@@ -150,18 +152,18 @@ def test_the_options_of_training_are_those_of_the_reference(options: dict[str, A
     assert quiet_train(words, vocab_size=90, **options).vocab == expected
 
 
-def test_seeds_that_the_memory_does_not_hold_are_a_warning() -> None:
+def test_seeds_that_the_memory_does_not_hold_are_an_error() -> None:
     words, options = real_words(100), {"model": "unigram", "vocab_size": 150}
     unbounded = wp.train(words, **options)
-    needed = f"the {unbounded.seeds:,} seeds took about {unbounded.seeds * 250:,} bytes, more than"
-    with pytest.warns(UserWarning, match=needed):
-        mine = wp.train(words, driver_memory=unbounded.seeds * 250 - 1, **options)
-    assert mine.vocab == unbounded.vocab
-    with pytest.warns(UserWarning, match="more than the driver_memory of 200; give more$"):
+    with pytest.raises(OptionError, match="driver_memory: 25,000 bytes, but the") as error:
+        wp.train(words, driver_memory=25_000, **options)
+    found = re.search(r"the ([\d,]+) pieces .* a `seed_size` of ([\d,]+) or less", str(error.value))
+    assert found is not None
+    pieces, fitting = (int(number.replace(",", "")) for number in found.groups())
+    assert wp.train(words, driver_memory=pieces * 250, **options).vocab == unbounded.vocab
+    quiet_train(words, vocab_size=150, driver_memory=25_000, seed_size=fitting)
+    with pytest.raises(OptionError, match=r"; give more$"):
         wp.train(words, driver_memory=200, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        wp.train(words, driver_memory=unbounded.seeds * 250, **options)
 
 
 def trained(
@@ -197,7 +199,7 @@ def test_pieces_and_scores_are_the_same_for_any_sharding_and_budget() -> None:
         assert trained(shuffled, parts) == expected
         assert trained(shuffled, parts, round_budget=0.5) == expected
         with mock.patch.object(training, "SUFFIX_BYTES", 1 << 12):
-            assert trained(shuffled, parts, 1 << 16, driver_memory=1 << 16) == expected
+            assert trained(shuffled, parts, 1 << 16, driver_memory=SEEDS_ALONE) == expected
 
 
 def test_lattices_that_are_not_kept_change_nothing() -> None:

@@ -453,7 +453,7 @@ def test_uneven_rows_are_divided_alike_on_any_number_of_workers(
 ) -> None:
     for name in ("long rows that do not", "rows of any size", "long rows at both ends"):
         write_shard(tmp_path / "in" / f"{name}.parquet", UNEVEN[name], rows_per_group=100)
-    args = ["--shard-size", "4KiB", *WAYS[way]]
+    args = ["--shard-size", "4KiB" if way == "packed" else "32KiB", *WAYS[way]]
     encode(tmp_path / "in", tokenizer, tmp_path / "one", *args)
     assert len(files_below(tmp_path / "one")) > 5
     mode = "multi_processing" if way == "packed" else "in_memory"
