@@ -37,7 +37,7 @@ TABLES = word_tables(
     *("a", "ab", "abc", "abcdef", "aé", "añ漢😀я", "▁a", "a1.", "aя\u0301", "ーひカ漢a", "\ue000(a")
 )
 FULL = {"vocab_size": 60, "limit_alphabet": 20}
-SEEDS_ALONE = 1_300_000  # bytes: so the driver can hold all seeds of `real_words`, and not the words
+SEEDS_ALONE = 2_500_000  # bytes: the driver can hold all seeds of `real_words`, and not the words
 
 
 def real_words(most: int = 3000) -> dict[str, int]:
