@@ -123,7 +123,7 @@ def _show(tokenizer: str, dataset: str) -> None:
     manifest = outputs.read_json(f"{dataset}/.manifest.json")
     words = outputs.read_json(f"{tokenizer}/training.json")["corpus"]["words"]
     texts = manifest["rows"] - manifest["nulls"]
-    tokens = manifest["tokens"] - 2 * texts
+    tokens = manifest["word_tokens"]
     print(f"\nThe text has {words:,} words and {tokens:,} tokens: {tokens / words:.3f} per word.")
     print(
         f"The dataset has {manifest['tokens']:,} tokens: these, and a [CLS] and a [SEP] for each of"

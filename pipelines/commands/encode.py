@@ -7,7 +7,7 @@ import json
 from pipelines.commands.follow import CommandLog
 from pipelines.commands.job_command import How
 from pipelines.commands.loading import load_tokenizer
-from pipelines.commands.summary import finish, print_corpus, say
+from pipelines.commands.summary import finish, print_corpus, print_tokens, say
 from pipelines.encoding.directory.bad_shards import ShardsError
 from pipelines.encoding.encode import encode_job, plan
 from pipelines.encoding.options import EncodeCall
@@ -45,10 +45,7 @@ def _print_encoded(done: Encoded) -> None:
     kept = f" ({done.kept} finished before)" if done.kept else ""
     others = f", {done.others} of them of inputs not given now" if done.others else ""
     print(f"shards: {len(done.shards):,}{kept}{others}")
-    print(f"tokens: {done.tokens:,}, {done.unknown_share:.2%} of them unknown")
-    if manifest["truncated_rows"]:
-        rows, tokens = manifest["truncated_rows"], manifest["truncated_tokens"]
-        print(f"truncated: {rows:,} rows, by {tokens:,} tokens")
+    print_tokens(manifest)
     if manifest["options"]["pack"]:
         dropped = f", {manifest['dropped_tokens']:,} tokens at shard ends were dropped"
         print(f"sequences: {done.rows:,}{dropped if manifest['dropped_tokens'] else ''}")

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.options import parted
+from pipelines.commands.summary import print_tokens
 from pipelines.encoding.directory.encoded_directory import (
     MANIFEST,
     SECOND_FILES,
@@ -118,12 +119,8 @@ def _print_lines(
     """Prints lines for people."""
     print(f"dataset: {path}, {_number_of_shards(manifest):,} shards")
     print(f"tokenizer: {manifest['tokenizer']}, {len(tokenizer):,} tokens")
-    unknown = manifest["unknown_tokens"] / max(manifest["tokens"], 1)
     print(f"rows: {manifest['rows']:,}, {manifest['nulls']:,} of them null")
-    print(f"tokens: {manifest['tokens']:,}, {unknown:.2%} of them unknown")
-    if manifest["truncated_rows"]:
-        tokens = manifest["truncated_tokens"]
-        print(f"truncated: {manifest['truncated_rows']:,} rows, by {tokens:,} tokens")
+    print_tokens(manifest)
     for shard, row, ids in rows:
         if ids is None:
             print(f"\n{_plain(shard)} row {row}: null")

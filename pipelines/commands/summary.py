@@ -42,6 +42,18 @@ def print_corpus(totals: dict[str, Any], min_word_count: int = 1) -> None:
         print(f"rows without text (null): {totals['nulls']:,}")
 
 
+def print_tokens(manifest: dict[str, Any]) -> None:
+    """Prints how many tokens a dataset has: with special tokens, and those of words alone, as
+    `compare` counts them."""
+    tokens, of_words = manifest["tokens"], manifest["word_tokens"]
+    unknown = manifest["unknown_tokens"] / max(tokens, 1)
+    print(f"tokens: {tokens:,} with special tokens, {unknown:.2%} of them unknown")
+    print(f"word tokens: {of_words:,}, {of_words / max(manifest['words'], 1):.3f} per word")
+    if manifest["truncated_rows"]:
+        rows, tokens = manifest["truncated_rows"], manifest["truncated_tokens"]
+        print(f"truncated: {rows:,} rows, by {tokens:,} tokens")
+
+
 def say(text: str) -> None:
     """Prints a line for people to standard error."""
     print(f"wordpiece: {for_command(text)}", file=sys.stderr)

@@ -52,8 +52,13 @@ class Encoded(Summarized):
 
     @property
     def tokens(self) -> int:
-        """The number of tokens of all shards."""
+        """The number of ids of all shards: special tokens count, padding does not."""
         return int(self.manifest["tokens"])
+
+    @property
+    def word_tokens(self) -> int:
+        """The number of tokens of words alone, before truncation: what `compare` counts."""
+        return int(self.manifest["word_tokens"])
 
     @property
     def unknown_tokens(self) -> int:

@@ -72,7 +72,8 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
     """What people read: a sentence, and tables of figures and of options."""
     figures = {
         "rows": manifest["rows"],
-        "tokens": manifest["tokens"],
+        "tokens, with special tokens": manifest["tokens"],
+        "word tokens, without them": manifest["word_tokens"],
         "unknown tokens": manifest["unknown_tokens"],
         "rows truncated to `max_length`": manifest["truncated_rows"],
         "truncated tokens": manifest["truncated_tokens"],

@@ -33,14 +33,16 @@ def encoded(tmp_path: Path, tokenizer: str, *more: str) -> Path:
 def test_the_first_rows_are_shown_as_text(tmp_path: Path, tokenizer: str) -> None:
     out = encoded(tmp_path, tokenizer)
     noted = manifest(out)
+    words = noted["word_tokens"]
     shown = done("inspect", out, "--rows", "6").out
     tok = wp.Tokenizer.load(tokenizer)
     texts = [tok.decode(tok.encode([text])[0].as_py()) for text in TEXTS[:5]]
-    assert shown.splitlines()[:4] == [
+    assert shown.splitlines()[:5] == [
         f"dataset: {out}, 2 shards",
         f"tokenizer: {tok.digest}, 80 tokens",
         "rows: 41, 1 of them null",
-        f"tokens: {noted['tokens']:,}, 0.00% of them unknown",
+        f"tokens: {noted['tokens']:,} with special tokens, 0.00% of them unknown",
+        f"word tokens: {words:,}, {words / noted['words']:.3f} per word",
     ]
     blocks = shown.strip().split("\n\n")[1:]
     assert len(blocks) == 6
@@ -49,7 +51,7 @@ def test_the_first_rows_are_shown_as_text(tmp_path: Path, tokenizer: str) -> Non
         f"[CLS] {text} [SEP]" for text in texts
     ]
     assert blocks[4].startswith("b.parquet row 0, ")
-    assert done("inspect", out, "--rows", "0").out == "\n".join(shown.splitlines()[:4]) + "\n"
+    assert done("inspect", out, "--rows", "0").out == "\n".join(shown.splitlines()[:5]) + "\n"
 
 
 def test_a_dataset_is_shown_as_json(tmp_path: Path, tokenizer: str) -> None:

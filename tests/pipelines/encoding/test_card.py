@@ -76,7 +76,7 @@ def test_the_card_says_what_the_dataset_is(tmp_path: Path, call: list[str]) -> N
     text = DatasetCard.load(out / "README.md").text
     for line in (
         "| rows | 60 |",
-        f"| tokens | {noted['tokens']:,} |",
+        f"| tokens, with special tokens | {noted['tokens']:,} |",
         f"| tokenizer (SHA-256) | `{noted['tokenizer']}` |",
         "| `max_length` | `64` |",
         "| `keep_columns` | `text` |",
