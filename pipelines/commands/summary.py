@@ -43,11 +43,12 @@ def print_corpus(totals: dict[str, Any], min_word_count: int = 1) -> None:
 
 
 def print_tokens(manifest: dict[str, Any]) -> None:
-    """Prints how many tokens a dataset has: with special tokens, and those of words alone, as
-    `compare` counts them."""
+    """Prints how many tokens a dataset has: those of texts as they are written, and those of words
+    alone, as `compare` counts them."""
+    of = "of texts" if manifest["options"]["pack"] else "with special tokens"
     tokens, of_words = manifest["tokens"], manifest["word_tokens"]
     unknown = manifest["unknown_tokens"] / max(tokens, 1)
-    print(f"tokens: {tokens:,} with special tokens, {unknown:.2%} of them unknown")
+    print(f"tokens: {tokens:,} {of}, {unknown:.2%} of them unknown")
     print(f"word tokens: {of_words:,}, {of_words / max(manifest['words'], 1):.3f} per word")
     if manifest["truncated_rows"]:
         rows, tokens = manifest["truncated_rows"], manifest["truncated_tokens"]

@@ -52,7 +52,8 @@ class Encoded(Summarized):
 
     @property
     def tokens(self) -> int:
-        """The number of ids of all shards: special tokens count, padding does not."""
+        """The number of ids of the texts, with their special tokens. What fills or packs rows does
+        not count."""
         return int(self.manifest["tokens"])
 
     @property

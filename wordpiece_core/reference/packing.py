@@ -37,7 +37,7 @@ def pack(
     """Fill sequences [CLS] body [SEP] of ``max_length`` from the ids of documents.
 
     The stream of all ids, with one [SEP] between two documents, is cut every ``max_length - 2``
-    ids; a [SEP] that would begin a body is left out. The last sequence is filled up with
+    ids; a [SEP] that would begin or end a body is left out. The last sequence is filled up with
     ``pad_id``; without one it is dropped, unless it is full.
 
     Without a ``cls_id`` a sequence is a body alone, of ``max_length`` ids, and no [SEP] is left
@@ -59,6 +59,9 @@ def pack(
         at += bool(first) and stream[at].row is None
         body = stream[at : at + length]
         at += len(body)
+        if first and len(body) == length and body[-1].row is None:
+            body[-1] = stream[at]
+            at += 1
         padding = length - len(body)
         if not padding or pad_id is not None:
             sequences.append(_sequence([*first, *body, *last], padding, pad_id))

@@ -21,8 +21,8 @@ class Packer:
     """Fills sequences of exactly `max_length` ids from consecutive documents.
 
     A sequence is [CLS] body [SEP]. The bodies are the ids of all documents, with one [SEP] between
-    two, cut every `max_length` - 2 ids; that [SEP] is left out where it would begin a body. How
-    documents are divided into batches makes no difference.
+    two, cut every `max_length` - 2 ids; that [SEP] is left out where it would begin or end a
+    body. How documents are divided into batches makes no difference.
 
     A tokenizer that puts one other token before texts and one behind them has those for [CLS] and
     [SEP]. With one that does not, a sequence is a body alone; between documents is its token of the
@@ -36,7 +36,7 @@ class Packer:
     >>> packer = Packer(tok, EncodingOptions(max_length=5))
     >>> ids = tok.encode(["a a", "b b b"], add_special_tokens=False)
     >>> packer.add(ids, first_row=0)["input_ids"].to_pylist()
-    [[1, 3, 3, 2, 2], [1, 4, 4, 4, 2]]
+    [[1, 3, 3, 4, 2]]
     """
 
     def __init__(self, tokenizer: Tokenizer, options: EncodingOptions) -> None:

@@ -70,9 +70,10 @@ def _splits(manifest: Mapping[str, Any]) -> dict[str, Split]:
 
 def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
     """What people read: a sentence, and tables of figures and of options."""
+    is_packed = manifest["options"].get("pack", False)
     figures = {
         "rows": manifest["rows"],
-        "tokens, with special tokens": manifest["tokens"],
+        "tokens of texts" if is_packed else "tokens, with special tokens": manifest["tokens"],
         "word tokens, without them": manifest["word_tokens"],
         "unknown tokens": manifest["unknown_tokens"],
         "rows truncated to `max_length`": manifest["truncated_rows"],

@@ -285,14 +285,9 @@ def packed(ids: list[list[int]], length: int, cls: int, sep: int) -> list[list[i
     """Documents in rows of one length, in plain Python."""
     rows: list[list[int]] = []
     body: list[int] = []
-    begins = True
     for document in filter(None, ids):
-        if not begins and body:
+        if body and len(body) + 1 < length - 2:
             body.append(sep)
-            if len(body) == length - 2:
-                rows.append([cls, *body, sep])
-                body = []
-        begins = False
         for token in document:
             body.append(token)
             if len(body) == length - 2:
@@ -327,8 +322,8 @@ def test_rows_are_packed_across_inputs(
         )
         for start, number, at, end in parts:
             document = tokens[names[number], at] or []
-            part = row["input_ids"][start : end - 1]
-            if part[-1] == special[1]:  # the one before the next document, which has no room here
+            part = row["input_ids"][start:end]
+            if part[-1] == special[1]:  # before the next document, or at the end of the row
                 part.pop()
             assert any(document[n : n + len(part)] == part for n in range(len(document)))
             seen += len(part)

@@ -1,8 +1,8 @@
 //! Documents of ids to sequences of one length: `[CLS] body [SEP]`.
 //!
 //! All documents form one stream of ids, with one `[SEP]` between two of them, and a body is the
-//! next `length - 2` ids of the stream. A body does not begin with such a separator, since the
-//! `[SEP]` before it says as much. Ids are copied once, to where Arrow finds them. Between two
+//! next `length - 2` ids of the stream. A body neither begins nor ends with such a separator, since
+//! the `[SEP]` around it says as much. Ids are copied once, to where Arrow finds them. Between two
 //! batches only the last sequence is kept, which is not full yet.
 //!
 //! A vocabulary without `[CLS]` has sequences that are bodies alone, as GPT's are. There every
@@ -129,8 +129,8 @@ pub struct Sequences<T> {
 /// let mut packer = Packer::<i32>::new(options).unwrap();
 /// let documents = [&[10, 11][..], &[12, 13]];
 /// let full = packer.add((0..).zip(documents), 0);
-/// assert_eq!(full.ids, [1, 10, 11, 2, 2]);
-/// assert_eq!(packer.finish().ids, [1, 12, 13, 2, 0]);
+/// assert_eq!(full.ids, [1, 10, 11, 12, 2]);
+/// assert_eq!(packer.finish().ids, [1, 13, 2, 0, 0]);
 /// ```
 pub struct Packer<T> {
     options: PackOptions,
@@ -218,7 +218,11 @@ impl<T: Id + Default> Packer<T> {
     fn write(&mut self, row: i64, mut rest: &[T], out: &mut Sequences<T>, start: &mut usize) {
         let body_end = self.options.length - self.frame();
         let is_first = !std::mem::replace(&mut self.has_begun, true);
-        let is_inside = out.ids.len() > *start || (self.frame() == 0 && !is_first);
+        let at = out.ids.len() - *start;
+        let is_inside = match self.frame() {
+            0 => !is_first,
+            _ => (1..body_end - 1).contains(&at),
+        };
         if let Some(sep_id) = self.options.boundaries.sep_id().filter(|_| is_inside) {
             memory::push(&mut out.separators, out.ids.len());
             out.ids.push(T::of(sep_id));
