@@ -1,7 +1,7 @@
 """How well a tokenizer fits a text: sums over words and tokens, and the figures made of them.
 
-Text is measured in chunks: what is between white space. Each distinct chunk is cut once, and counts
-as often as it occurs. docs/measures.md has the definitions with their sources.
+Text is measured in chunks: what is between white space. Each distinct chunk is tokenized once, and
+counts as often as it occurs. docs/measures.md has the definitions with their sources.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CHUNKS_AT_ONCE = 65_536  # that are tokenized at once
 
 @dataclass(frozen=True)
 class Measures:
-    """Sums over a text that a tokenizer cuts. `+` adds those of another text; the tokenizer must be
+    """Sums over a text that is tokenized. `+` adds those of another text; the tokenizer must be
     the same. Characters and bytes are without white space.
 
     >>> tok = Tokenizer(["[UNK]", "hug", "##s"])

@@ -303,7 +303,7 @@ class EncodingOptions(Declared):
     sample_seed: int | None = option(
         None,
         Whole(MOST_COUNT, least=0),
-        "Another seed draws other cuts. Those of a row follow from the seed and its text alone.",
+        "Another seed draws other segmentations. They follow from it and the text of a row alone.",
         shown_default="0",
         in_config=True,
     )
@@ -327,7 +327,7 @@ class EncodingOptions(Declared):
 
     @property
     def samples(self) -> bool:
-        """Whether words are cut at random."""
+        """Whether words are segmented at random."""
         return self.sample_alpha is not None or self.bpe_dropout is not None
 
     @property
@@ -337,7 +337,7 @@ class EncodingOptions(Declared):
 
     @property
     def of_documents(self) -> EncodingOptions:
-        """The options of documents that are packed: their ids, which are cut later, with no more
+        """The options of documents that are packed: their ids, which are split later, with no more
         tokens around them than those that mark their ends."""
         kept = ("split_special_tokens", "id_type", *BOUNDARIES, *SAMPLING)
         return EncodingOptions(

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from pipelines.commands.loading import load_tokenizer
 from pipelines.encoding.options import TokenizerChoice
 from wordpiece_core import EncodingOptions, Tokenizer
-from wordpiece_core.tokenizer.cut_reasons import ScoredCut
 from wordpiece_core.tokenizer.inspection import Inspection, Inspector, Misfit, Token, Word
+from wordpiece_core.tokenizer.segmentation_reasons import ScoredSegmentation
 from wordpiece_core.visible import LONGEST, is_hidden, name_of, visible
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _print_tables(inspections: Iterable[Inspection], tokenizer: Tokenizer) -> No
         lines = [(line, "head") for line in _wrapped(text, console)]
         lines += _table(inspection.tokens)
         more_warnings = [*_changes(inspection), *_reasons(inspection.words, tokenizer)]
-        for warning in [*more_warnings, *_cuts(inspection)]:
+        for warning in [*more_warnings, *_segmentations(inspection)]:
             lines += ((line, "text") for line in _wrapped(warning, console))
         print("\n".join(line.join(codes[kind]) for line, kind in lines))
 
@@ -158,7 +158,7 @@ def _reasons(words: Iterable[Word], tokenizer: Tokenizer) -> Iterator[str]:
             yield f"{name}: {_misfit(misfit)}"
 
 
-def _cuts(inspection: Inspection) -> Iterator[str]:
+def _segmentations(inspection: Inspection) -> Iterator[str]:
     """Lines on how words came by their tokens, one for each distinct word."""
     words = {word.number: word.normalized for word in inspection.words}
     said = {}
@@ -168,7 +168,7 @@ def _cuts(inspection: Inspection) -> Iterator[str]:
             merges = [f"{visible(m.left)} + {visible(m.right)} ({m.rank:,})" for m in reason.merges]
             said[name] = f"merges of {name}, with their ranks: {_list(merges)}"
         elif reason.best is not None:
-            other = "; there is no other cut"
+            other = "; there is no other segmentation"
             if reason.next_best is not None:
                 other = f", next best {_scored(reason.next_best)}"
             said[name] = f"score of {name}: {_scored(reason.best)}{other}"
@@ -177,8 +177,8 @@ def _cuts(inspection: Inspection) -> Iterator[str]:
         yield f"and {len(said) - MOST_ITEMS:,} more words"
 
 
-def _scored(cut: ScoredCut) -> str:
-    return f"{' '.join(map(visible, cut.tokens))} {cut.score:.4g}"
+def _scored(found: ScoredSegmentation) -> str:
+    return f"{' '.join(map(visible, found.tokens))} {found.score:.4g}"
 
 
 def _misfit(misfit: Misfit) -> str:

@@ -1,6 +1,6 @@
 """Standard input as an input of a job: INPUT `-`.
 
-It is put into a temporary file first, so that a job can cut it into ranges and read it again.
+It is put into a temporary file first, so that a job can split it into ranges and read it again.
 """
 
 from __future__ import annotations

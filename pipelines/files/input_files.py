@@ -181,7 +181,7 @@ def covers(pattern: str, path: str) -> bool:
         return True
     root, wanted = base, ["**"]
     if _WILDCARD.search(base) and (is_uri(pattern) or not os.path.lexists(base)):
-        root, wanted = _cut_glob(base)
+        root, wanted = _split_glob(base)
     below = place.removeprefix(root.rstrip("/") + "/")
     parts = (unquote(below) if is_uri(path) else below).split("/")
     return below != place and _glob_match(parts, wanted)
@@ -230,7 +230,7 @@ def _data_files(found: Sequence[tuple[str, Entry]]) -> Matches:
     return files, [path for path, entry in found if not _ending(entry.name)]
 
 
-def _cut_glob(base: str) -> tuple[str, list[str]]:
+def _split_glob(base: str) -> tuple[str, list[str]]:
     """The directory that a glob begins in, and the components of the glob below it."""
     parts = base.split("/")
     first = next(i for i, part in enumerate(parts) if _WILDCARD.search(part))
@@ -238,7 +238,7 @@ def _cut_glob(base: str) -> tuple[str, list[str]]:
 
 
 def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> Matches:
-    root, wanted = _cut_glob(base)
+    root, wanted = _split_glob(base)
     recursive = len(wanted) > 1 or wanted == ["**"]
     matching = [
         (path, entry)

@@ -12,7 +12,7 @@ It is slow on purpose; training counts everything anew for every merge.
     Unigram         unigram: Viterbi, sampling, expectation maximization; unigram_training: its
                     rounds, with unigram_runs and unigram_seeds; unigram_tokenizing: unknown
                     characters
-    cuts at random  sampling: the random numbers of a row
+    at random       sampling: the random numbers of a row
 
 ``bpe`` and ``unigram`` are a page each, for readers of a textbook. All names of WordPiece are
 also here; this is how it goes.
@@ -24,9 +24,9 @@ becomes ``##gs``), and the token joins the vocabulary. The best pair is the one 
 most often for how often they occur: count(pair) / (count(left) * count(right)). By count(pair)
 alone it would be BPE.
 
-Tokenizing forgets the merges. A word is cut by taking the longest token of the vocabulary that
-begins it, then the longest that begins the rest, and so on; a word that cannot be cut to its end
-is ``[UNK]``.
+Tokenizing forgets the merges. A word is segmented by taking the longest token of the vocabulary
+that begins it, then the longest that begins the rest, and so on; a word that cannot be segmented to
+its end is ``[UNK]``.
 
 What a word is, ``normalize`` and ``pre_tokenize`` say, by BERT's rules. They ask this Python about
 characters (``unicodedata``, ``str.lower``). `tokenizers`, and so the kernel, has other tables: old

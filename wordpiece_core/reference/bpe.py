@@ -3,7 +3,7 @@
 Training begins with the symbols of words and merges the commonest pair of neighbours everywhere,
 again and again; of equals, the pair that occurs first in the word table. Overlapping pairs count:
 ``a a a`` holds the pair ``a a`` twice, and merges once. Every merge is kept, in its order: that is
-what words are cut by. WordPiece forgets them.
+what words are segmented by. WordPiece forgets them.
 
 What the symbols of a word are, ``marks`` says; with which options words are trained on,
 ``bpe_training``.
@@ -65,9 +65,9 @@ def tokenize(
     dropout: float = 0.0,
     random: Random | None = None,
 ) -> list[str]:
-    """Cut a word by merges, in the order in which they were learned.
+    """Segment a word by merges, in the order in which they were learned.
 
-    A symbol that is no token is ``unk_token``, or the tokens of its bytes. ``dropout`` cuts the
+    A symbol that is no token is ``unk_token``, or the tokens of its bytes. ``dropout`` segments the
     word in another way each time: see ``apply_merges``.
     """
     known = set(vocab)
@@ -107,7 +107,7 @@ def apply_merges(
 def apply_first_pair_in_text(tokens: Sequence[str], merges: Iterable[Pair]) -> list[str]:
     """The loop that many textbooks print: merge the first pair *of the word* that was learned at
     all, again and again. It does not ask when a pair was learned, so words of the training may be
-    cut otherwise than the training cut them. Use ``apply_merges``."""
+    segmented otherwise than by the training. Use ``apply_merges``."""
     learned = {(pair[0], pair[1]) for pair in merges}
     tokens = list(tokens)
     while True:

@@ -74,12 +74,12 @@ def _decompose(placed: Placed) -> Iterator[tuple[str, int]]:
 
 
 def pre_tokenize(text: str, pre_tokenizer: str = "bert") -> list[str]:
-    """The words of ``cut_words``."""
-    return [_joined(word) for word in cut_words([(c, 0) for c in text], pre_tokenizer)]
+    """The words of ``split_words``."""
+    return [_joined(word) for word in split_words([(c, 0) for c in text], pre_tokenizer)]
 
 
-def cut_words(placed: Placed, pre_tokenizer: str = "bert") -> list[Placed]:
-    """Cut at white space; with ``bert`` every punctuation character is a word of its own too."""
+def split_words(placed: Placed, pre_tokenizer: str = "bert") -> list[Placed]:
+    """Split at white space; with ``bert`` every punctuation character is a word of its own too."""
     words: list[Placed] = []
     inside = False  # does the next character belong to the last word?
     for c, place in placed:
@@ -171,9 +171,9 @@ def tokenize_placed(
             tokens.append(PlacedToken(part, start, start + len(part), count))
             count += 1
         else:
-            for word in cut_words(normalize_placed(part, **options), pre_tokenizer):
+            for word in split_words(normalize_placed(part, **options), pre_tokenizer):
                 places = [start + place for _, place in word]
-                for token, first, end in cut_word(_joined(word), known, *rules):
+                for token, first, end in placed_tokens(_joined(word), known, *rules):
                     tokens.append(PlacedToken(token, places[first], places[end - 1] + 1, count))
                 count += 1
         start += len(part)
@@ -181,11 +181,11 @@ def tokenize_placed(
 
 
 def tokenize_word(word: str, vocab: Container[str], *rules: Any, **options: Any) -> list[str]:
-    """The tokens of ``cut_word``."""
-    return [token for token, _, _ in cut_word(word, vocab, *rules, **options)]
+    """The tokens of ``placed_tokens``."""
+    return [token for token, _, _ in placed_tokens(word, vocab, *rules, **options)]
 
 
-def cut_word(
+def placed_tokens(
     word: str,
     vocab: Container[str],
     unk_token: str = "[UNK]",
@@ -262,9 +262,9 @@ def encode_rows(
     ``max_length`` tokens, filled with [PAD] to so many if ``padding``. ``prepend_bos``,
     ``append_eos``: a text's row begins with ``bos_token``, and ends with ``eos_token``.
 
-    ``stride``: what is cut off makes further rows, each beginning with so many tokens of the one
+    ``stride``: what is truncated makes further rows, each beginning with so many tokens of the one
     before. ``options``: as ``tokenize_placed``. Raises OptionError for what is wrong whatever the
-    text is, and InputError if this text, or its pair, cannot be cut as wanted.
+    text is, and InputError if this text, or its pair, cannot be truncated so.
     """
     ids = {token: i for i, token in enumerate(vocab)}
     texts = [text] if pair is None else [text, pair]
@@ -285,8 +285,8 @@ def encode_rows(
     rooms = [len(sequence) for sequence in sequences]
     if max_length is not None:
         room = max_length - len(before) - len(after) * len(texts)
-        both_cut = truncation == "longest_first" and pair is not None
-        no_window = stride is not None and (stride >= room or (both_cut and room < 2))
+        both_truncated = truncation == "longest_first" and pair is not None
+        no_window = stride is not None and (stride >= room or (both_truncated and room < 2))
         if room < 0 or no_window:
             raise OptionError(f"max_length {max_length}, stride {stride}: no room for text")
         rooms = truncated_lengths(rooms, room, truncation)

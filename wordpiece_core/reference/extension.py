@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference.encoding import cut_word
+from wordpiece_core.reference.encoding import placed_tokens
 from wordpiece_core.reference.initial_vocabulary import WordCounts, words_taken
 from wordpiece_core.reference.merging import Merge, Split
 from wordpiece_core.reference.training import best_merges
@@ -39,11 +39,11 @@ def extend(
     max_word_length: int = 100,
     continuing_prefix: str = "##",
 ) -> Extension:
-    """Go on merging from the words as the vocabulary cuts them.
+    """Go on merging from the words as the vocabulary segments them.
 
-    Symbols come first: of the commonest characters at which words cannot be cut on, at most
+    Symbols come first: of the commonest characters at which segmentations end, at most
     ``new_characters`` of them, each as it stands there. They are one character long, so they change
-    no word that could be cut before. Words that are still [UNK] then take no part.
+    no word that could be segmented before. Words that are still [UNK] then take no part.
 
     Then pairs are merged, as in ``train``, until there are as many new tokens as wanted. Some are
     of no use to greedy longest match: pieces on the way to longer tokens. ``kept_tokens`` leaves
@@ -88,7 +88,7 @@ def missing_symbols(
     known, counts, forms = {*vocab}, Counter[str](), set()
     for word, count in rows:
         rules = (OUTSIDE, "character", len(word), continuing_prefix)
-        for token, start, _ in cut_word(word, known, *rules):
+        for token, start, _ in placed_tokens(word, known, *rules):
             if token == OUTSIDE:
                 counts[word[start]] += count
                 forms.add((word[start], start > 0))
@@ -99,7 +99,7 @@ def missing_symbols(
 
 def longest_match(word: str, vocab: Collection[str], continuing_prefix: str = "##") -> Split:
     """The tokens of a word by greedy longest match; None for a character that no token fits."""
-    found = cut_word(word, vocab, OUTSIDE, "character", len(word), continuing_prefix)
+    found = placed_tokens(word, vocab, OUTSIDE, "character", len(word), continuing_prefix)
     return [None if token == OUTSIDE else token for token, _, _ in found]
 
 
@@ -113,8 +113,8 @@ def kept_tokens(
     """Those of the new tokens that stay, at most so many.
 
     A token stays if a word uses it, and if it is in no word's way: in one that all tokens together
-    do not cut to its end, as the old tokens do. Without the others words may be cut otherwise, so
-    this is asked again until all stay.
+    do not segment to its end, as the old tokens do. Without the others words may be segmented
+    otherwise, so this is asked again until all stay.
     """
     while True:
         known = {*old, *made}
@@ -134,8 +134,8 @@ def kept_tokens(
 
 class Losses(NamedTuple):
     """What words lose with tokens. ``more_tokens``: how many more tokens they would have without
-    one of those that they use. ``needed``: those without which a word could not be cut.
-    ``missed``: those that all tokens together cut a word into which cannot be cut now."""
+    one of those that they use. ``needed``: those without which a word could not be segmented.
+    ``missed``: those that all tokens together segment a word into which cannot be segmented now."""
 
     more_tokens: Counter[str]
     needed: set[str]
@@ -154,9 +154,9 @@ def prune(
     """Drop the tokens that cost least, until ``vocab_size`` are left or none can be dropped.
 
     Special tokens stay, and the characters of the words as tokens of one character; so does every
-    token without which a word could not be cut. Of the others half of the number that is still
-    to go is dropped: those that cost least, and of equal ones those with the highest ids. Then the
-    costs are counted anew. What words are missing comes back for good.
+    token without which a word could not be segmented. Of the others half of the number that is
+    still to go is dropped: those that cost least, and of equal ones those with the highest ids.
+    Then the costs are counted anew. What words are missing comes back for good.
     """
     rows = words_taken(word_counts, 1, max_word_length)
     characters = {c for word, _ in rows for c in word}
@@ -182,7 +182,7 @@ def losses(
     dropped: Collection[str],
     continuing_prefix: str = "##",
 ) -> Losses:
-    """Cut every word with each of its tokens left out."""
+    """Segment every word with each of its tokens left out."""
     lost = Losses(Counter(), set(), set())
     left = {*vocab} - {*dropped}
     for word, count in rows:

@@ -36,7 +36,7 @@ def pack(
 ) -> list[PackedSequence]:
     """Fill sequences [CLS] body [SEP] of ``max_length`` from the ids of documents.
 
-    The stream of all ids, with one [SEP] between two documents, is cut every ``max_length - 2``
+    The stream of all ids, with one [SEP] between two documents, is split every ``max_length - 2``
     ids; a [SEP] that would begin or end a body is left out. The last sequence is filled up with
     ``pad_id``; without one it is dropped, unless it is full.
 

@@ -1,4 +1,4 @@
-"""The random numbers of a row, by which its words are cut at random."""
+"""The random numbers of a row, by which its words are segmented at random."""
 
 from __future__ import annotations
 

@@ -2,14 +2,14 @@
 Translation Models with Multiple Subword Candidates", https://arxiv.org/abs/1804.10959).
 
 A text is a sequence of pieces, each drawn on its own: its probability is the product of theirs. A
-model is the logarithms of these probabilities, the scores. A word is cut in the most probable way
-(``best_cut``, by Viterbi's algorithm); a way can also be drawn at random (``sample_cut``), so that
-a network sees the same word cut differently.
+model is the logarithms of these probabilities, the scores. A word is segmented in the most probable
+way (``best_segmentation``, by Viterbi's algorithm); a way can also be drawn at random
+(``sample_segmentation``), so that a network sees different segmentations of the same word.
 
 Scores are estimated by expectation maximization: how often is each piece to be expected, over all
-ways to cut the words (``expected_counts``), and which scores fit these counts best (``maximized``)?
-Which pieces there are at first, and which stay, ``unigram_training`` says; and what becomes of
-unknown characters, ``unigram_tokenizing``.
+segmentations of the words (``expected_counts``), and which scores fit these counts best
+(``maximized``)? Which pieces there are at first, and which stay, ``unigram_training`` says; and
+what becomes of unknown characters, ``unigram_tokenizing``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Edge = tuple[int, int, str]
 
 
 def lattice(word: str, scores: Scores) -> list[Edge]:
-    """All ways to cut a word: its pieces, those that begin first first, and of these the shortest.
+    """All segmentations of a word: those that begin with the shortest piece first.
 
     >>> lattice("aab", {"a": -1.0, "ab": -1.5, "b": -2.0})
     [(0, 1, 'a'), (1, 2, 'a'), (1, 3, 'ab'), (2, 3, 'b')]
@@ -39,11 +39,11 @@ def lattice(word: str, scores: Scores) -> list[Edge]:
 # --- A word to pieces -----------------------------------------------------------------------------
 
 
-def best_cut(word: str, scores: Scores) -> tuple[list[str], float] | None:
-    """The most probable way to cut a word, and its score; None if there is none (Viterbi). Of equal
-    ones that whose last piece begins first, then the one before it, and so on.
+def best_segmentation(word: str, scores: Scores) -> tuple[list[str], float] | None:
+    """The most probable segmentation of a word, and its score; None if there is none (Viterbi). Of
+    equal ones that whose last piece begins first, then the one before it, and so on.
 
-    >>> best_cut("aab", {"a": -1.0, "ab": -1.5, "b": -2.0})
+    >>> best_segmentation("aab", {"a": -1.0, "ab": -1.5, "b": -2.0})
     (['a', 'ab'], -2.5)
     """
     best = {0: (0.0, 0)}  # of what is before a place: its score, and where its last piece begins
@@ -54,19 +54,19 @@ def best_cut(word: str, scores: Scores) -> tuple[list[str], float] | None:
                 best[end] = score, start
     if len(word) not in best:
         return None
-    cut: list[str] = []
+    pieces: list[str] = []
     end = len(word)
     while end > 0:
         start = best[end][1]
-        cut.insert(0, word[start:end])
+        pieces.insert(0, word[start:end])
         end = start
-    return cut, best[len(word)][0]
+    return pieces, best[len(word)][0]
 
 
-def sample_cut(word: str, scores: Scores, alpha: float, random: Random) -> list[str]:
-    """A way to cut a word, drawn with a probability in proportion to P(way) ** alpha (section 3.1
-    with l = infinity): with ``alpha`` 0 all ways are as probable, and the larger it is, the more
-    probable is the best.
+def sample_segmentation(word: str, scores: Scores, alpha: float, random: Random) -> list[str]:
+    """A segmentation, drawn with a probability in proportion to P(segmentation) ** alpha (section
+    3.1 with l = infinity): with ``alpha`` 0 all ways are as probable, and the larger it is, the
+    more probable is the best.
 
     Pieces are drawn from the end of the word to its beginning, by the sums of the forward
     algorithm. One number is drawn for each, and divided among the pieces that end there, shorter
@@ -75,7 +75,7 @@ def sample_cut(word: str, scores: Scores, alpha: float, random: Random) -> list[
     weights = {piece: alpha * score for piece, score in scores.items()}
     edges = lattice(word, weights)
     sums = log_sums(edges, len(word), weights)
-    cut: list[str] = []
+    pieces: list[str] = []
     end = len(word)
     while end > 0:
         number = random.random()
@@ -83,18 +83,19 @@ def sample_cut(word: str, scores: Scores, alpha: float, random: Random) -> list[
             number -= math.exp(sums[start] + weights[piece] - sums[end])
             if number < 0:
                 break
-        cut.insert(0, piece)
+        pieces.insert(0, piece)
         end = start
-    return cut
+    return pieces
 
 
 # --- Expectation maximization ---------------------------------------------------------------------
 
 
 def expected_counts(counts: Mapping[str, int], scores: Scores) -> tuple[dict[str, float], float]:
-    """How often each piece is to be expected over all ways to cut the runs, each as probable as the
-    model says (the E step, by the forward-backward algorithm); and the log-likelihood of the runs.
-    The kernel adds up units of 2^-52 and 2^-40, so that no order matters; it is equal to 1e-9.
+    """How often each piece is to be expected over all segmentations of the runs, each as probable
+    as the model says (the E step, by the forward-backward algorithm); and the log-likelihood of the
+    runs. The kernel adds up units of 2^-52 and 2^-40, so that no order matters; it is equal to
+    1e-9.
 
     >>> expected, likelihood = expected_counts({"ab": 10}, {"a": -1.0, "b": -1.0, "ab": -2.0})
     >>> {piece: round(n, 9) for piece, n in expected.items()}, round(likelihood, 3)
@@ -115,8 +116,8 @@ def expected_counts(counts: Mapping[str, int], scores: Scores) -> tuple[dict[str
 
 
 def log_sums(edges: Sequence[Edge], length: int, scores: Scores) -> list[float]:
-    """For each place of a word, the logarithm of the sum of the probabilities of all ways to cut
-    what is before it (the forward algorithm)."""
+    """For each place of a word, the logarithm of the sum of the probabilities of all segmentations
+    of what is before it (the forward algorithm)."""
     sums = [0.0]
     for place in range(1, length + 1):
         ways = [sums[start] + scores[piece] for start, end, piece in edges if end == place]

@@ -1,5 +1,5 @@
 """Words to tokens by a unigram language model: with the mark before a word, and with characters
-that are no pieces. How a word is cut, or a cut drawn, ``unigram`` says."""
+that are no pieces. ``unigram`` says how a word is segmented, or a segmentation drawn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from wordpiece_core.reference.sampling import Random
-from wordpiece_core.reference.unigram import Scores, best_cut, sample_cut
+from wordpiece_core.reference.unigram import Scores, best_segmentation, sample_segmentation
 from wordpiece_core.symbols import marked, unknown_tokens
 
 UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the worst piece
@@ -16,15 +16,15 @@ UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the wo
 def tokenize_word(
     word: str, scores: Scores, unk_token: str = "[UNK]", byte_fallback: bool = False
 ) -> list[str]:
-    """The most probable way to cut a word. Unknown characters side by side are one ``unk_token``,
-    or the tokens of their bytes. ``▁`` is put before the word unless it is there.
+    """The most probable segmentation of a word. Unknown characters side by side are one
+    ``unk_token``, or the tokens of their bytes. ``▁`` is put before the word unless it is there.
 
     >>> tokenize_word("hugs", {"▁h": -2.0, "ug": -1.0, "▁hug": -2.5, "s": -2.0})
     ['▁hug', 's']
     >>> tokenize_word("hxyug", {"▁h": -2.0, "ug": -1.0})
     ['▁h', '[UNK]', 'ug']
     """
-    found = best_cut(marked(word), with_unknown(marked(word), scores))
+    found = best_segmentation(marked(word), with_unknown(marked(word), scores))
     assert found is not None
     return tokens_of(found[0], scores, unk_token, byte_fallback)
 
@@ -37,9 +37,9 @@ def sample_word(
     unk_token: str = "[UNK]",
     byte_fallback: bool = False,
 ) -> list[str]:
-    """The same of a way that is drawn: see ``sample_cut``."""
-    cut = sample_cut(marked(word), with_unknown(marked(word), scores), alpha, random)
-    return tokens_of(cut, scores, unk_token, byte_fallback)
+    """The same of a segmentation that is drawn: see ``sample_segmentation``."""
+    drawn = sample_segmentation(marked(word), with_unknown(marked(word), scores), alpha, random)
+    return tokens_of(drawn, scores, unk_token, byte_fallback)
 
 
 def with_unknown(word: str, scores: Scores) -> Scores:
@@ -48,11 +48,14 @@ def with_unknown(word: str, scores: Scores) -> Scores:
     return dict.fromkeys(word, worst) | dict(scores)
 
 
-def tokens_of(cut: Iterable[str], scores: Scores, unk_token: str, byte_fallback: bool) -> list[str]:
-    """The pieces of a cut, and what stands for each run of unknown characters: the piece that it is
-    as a whole, which only a drawn cut can have (`tokenizers` does so), or unknown tokens."""
+def tokens_of(
+    pieces: Iterable[str], scores: Scores, unk_token: str, byte_fallback: bool
+) -> list[str]:
+    """The pieces of a segmentation, and what stands for each run of unknown characters: the piece
+    that it is as a whole, which only one that is drawn can have (`tokenizers` does so), or unknown
+    tokens."""
     tokens: list[str] = []
-    for known, run in groupby(cut, key=lambda piece: piece in scores):
+    for known, run in groupby(pieces, key=lambda piece: piece in scores):
         pieces = list(run)
         whole = "".join(pieces)
         if not known:

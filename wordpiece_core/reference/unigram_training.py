@@ -23,7 +23,7 @@ from wordpiece_core.reference.initial_vocabulary import (
     words_taken,
 )
 from wordpiece_core.reference.merging import Merge, Pair, Split, filled
-from wordpiece_core.reference.unigram import Scores, best_cut, expected_counts, maximized
+from wordpiece_core.reference.unigram import Scores, best_segmentation, expected_counts, maximized
 from wordpiece_core.reference.unigram_runs import character_counts, run_counts
 from wordpiece_core.reference.unigram_seeds import first_scores, seeds
 from wordpiece_core.reference.unigram_tokenizing import tokenize_word
@@ -82,10 +82,10 @@ def train(
 
 
 def best_counts(counts: Mapping[str, int], scores: Scores) -> Counter[str]:
-    """How often each piece is used where runs are cut best."""
+    """How often each piece is used in the best segmentations of runs."""
     uses: Counter[str] = Counter()
     for run, n in counts.items():
-        found = best_cut(run, scores)
+        found = best_segmentation(run, scores)
         assert found is not None
         for piece in found[0]:
             uses[piece] += n
@@ -94,9 +94,9 @@ def best_counts(counts: Mapping[str, int], scores: Scores) -> Counter[str]:
 
 def pruned(scores: Scores, uses: Counter[str], size: int) -> dict[str, float]:
     """Drops the pieces without which the likelihood of the runs loses least, so that ``size`` are
-    left. ``uses``: how often pieces are used where runs are cut best. A piece that is not used
-    then, or that is cut better itself than it is kept whole, is dropped; else its place is taken
-    by the best way to cut it otherwise. Single characters stay. Of pieces that are missed alike
+    left. ``uses``: how often pieces are used in the best segmentations of runs. A piece that is not
+    used then, or that is segmented better than it is kept whole, is dropped; else its place is
+    taken by its best other segmentation. Single characters stay. Of pieces that are missed alike
     those first in the order of strings stay.
     """
     total = sum(uses.values())
@@ -105,7 +105,7 @@ def pruned(scores: Scores, uses: Counter[str], size: int) -> dict[str, float]:
         n = uses[piece]
         if len(piece) == 1 or n == 0:
             continue
-        other = best_cut(piece, {p: s for p, s in scores.items() if p != piece})
+        other = best_segmentation(piece, {p: s for p, s in scores.items() if p != piece})
         assert other is not None
         if other[1] > score:
             continue

@@ -7,7 +7,7 @@ from wordpiece_core.options import TextOptions
 
 
 def charsmap(text: TextOptions) -> bytes:
-    """The `precompiled_charsmap` with which sentencepiece cuts text as these options do, with
+    """The `precompiled_charsmap` with which sentencepiece splits text as these options do, with
     `remove_extra_whitespaces` and `add_dummy_prefix`: what it normalizes a text to is the words of
     the options, with ▁ before each. The same options give the same bytes.
 

@@ -1,4 +1,4 @@
-"""How one text is cut into tokens, and why a word became [UNK]."""
+"""How one text is tokenized, and why a word became [UNK]."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pyarrow as pa
 from wordpiece_core import _kernel
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.symbols import WHITE_SPACE
-from wordpiece_core.tokenizer.cut_reasons import Reason, Reasoner
 from wordpiece_core.tokenizer.decoding import BYTE_TOKEN, decoded
+from wordpiece_core.tokenizer.segmentation_reasons import Reason, Reasoner
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 
 
@@ -83,7 +83,7 @@ class Inspection:
 
 
 class Inspector:
-    """Shows how `Tokenizer.encode` cuts texts.
+    """Shows how `Tokenizer.encode` tokenizes texts.
 
     >>> inspector = Inspector(Tokenizer(["[UNK]", "a", "##b"]))
     >>> inspector.inspect("ac").words[0].misfits[0].character
@@ -124,8 +124,10 @@ class Inspector:
         if self.tokenizer.spec.model is not None or self.tokenizer.spec.rules is not None:
             return self._of_model(text, table)
         pieces = list(self._pieces(text))
-        cuts = [(["special"], ()) if special else self._cut(piece) for piece, special in pieces]
-        kinds = chain.from_iterable(kinds for kinds, _ in cuts)
+        found = [
+            (["special"], ()) if special else self._tokenized(piece) for piece, special in pieces
+        ]
+        kinds = chain.from_iterable(kinds for kinds, _ in found)
         tokens: list[Token] = []
         spans: dict[int, tuple[int, int]] = {}
         for token_id, (start, end), number in zip(*_only_row(table), strict=True):
@@ -137,7 +139,7 @@ class Inspector:
                 spans[number] = (min(first, start), max(last, end))
         words = [
             Word(i, *spans[i], text[slice(*spans[i])], piece, self._is_too_long(piece), misfits)
-            for i, ((piece, is_special), (_, misfits)) in enumerate(zip(pieces, cuts, strict=True))
+            for i, ((piece, is_special), (_, misfits)) in enumerate(zip(pieces, found, strict=True))
             if not is_special
         ]
         return Inspection(text, tokens, words, list(_dropped(text, spans.values())))
@@ -207,7 +209,7 @@ class Inspector:
     def _is_too_long(self, word: str) -> bool:
         return len(word) > self.tokenizer.spec.max_word_length
 
-    def _cut(self, word: str) -> tuple[list[str], tuple[Misfit, ...]]:
+    def _tokenized(self, word: str) -> tuple[list[str], tuple[Misfit, ...]]:
         """Greedy longest match: the kind of each token, and where none fits."""
         if self._is_too_long(word):
             return ["unknown"], ()

@@ -69,7 +69,7 @@ def model_name(model: type[Bpe | Unigram] | Model | None) -> str:
 
 @dataclass(frozen=True)
 class ByteLevel:
-    """How GPT-2 cuts text: by its regular expression, into pieces that keep their space.
+    """How GPT-2 splits text: by its regular expression, into pieces that keep their space.
     `add_prefix_space`: a space is put before a text that has none."""
 
     add_prefix_space: bool = False

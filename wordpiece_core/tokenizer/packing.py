@@ -21,7 +21,7 @@ class Packer:
     """Fills sequences of exactly `max_length` ids from consecutive documents.
 
     A sequence is [CLS] body [SEP]. The bodies are the ids of all documents, with one [SEP] between
-    two, cut every `max_length` - 2 ids; that [SEP] is left out where it would begin or end a
+    two, split every `max_length` - 2 ids; that [SEP] is left out where it would begin or end a
     body. How documents are divided into batches makes no difference.
 
     A tokenizer that puts one other token before texts and one behind them has those for [CLS] and

@@ -49,8 +49,9 @@ class EncodedBatch:
     asked for. `source_rows`: with a stride, the number of the text that each row comes from, else
     None. `tokens`: the number of tokens in all rows, without padding. `unknown`: how many of them
     are [UNK]. `words`: the number of words in the texts. `word_tokens`: the number of their tokens,
-    without added and special ones. `truncated_rows`: the number of rows that were cut to
-    `max_length`; with a stride none is. `truncated_tokens`: the number of tokens that were cut off.
+    without added and special ones. `truncated_rows`: the number of rows that were truncated
+    to `max_length`; with a stride none is. `truncated_tokens`: the number of tokens that were
+    removed.
 
     >>> batch = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug"]).encode_batch(["hug a hug"])
     >>> batch.table["input_ids"].to_pylist(), batch.tokens, batch.unknown
@@ -354,8 +355,8 @@ class Tokenizer:
 
         Raises:
             OptionError: For options that do not fit the vocabulary, and for too many threads.
-            InputError: For an array that is not valid, and for a pair that cannot be cut as the
-                options want it.
+            InputError: For an array that is not valid, and for a pair that cannot be truncated as
+                the options want it.
 
         >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "pun"])
         >>> options = EncodingOptions(columns=["token_type_ids"])

@@ -84,8 +84,8 @@ def merge_symbols(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 class InitialVocabulary:
     """The vocabulary before the first merge. `tokens`: the special tokens, then the alphabet, in id
     order. `alphabet`: the symbols of the alphabet and their ids. `by_longest_match`: words begin as
-    greedy longest match cuts them, and not as the symbols of the alphabet: `tokens` are those of a
-    vocabulary that is extended. `model`: the same by byte-pair encoding, whose tokens no new pair
+    greedy longest match splits them, and not as the symbols of the alphabet: `tokens` are those of
+    a vocabulary that is extended. `model`: the same by byte-pair encoding, whose tokens no new pair
     may make; `hidden`: the ids of tokens that no word becomes. `tokenizer`: the same by any
     tokenizer; words with a hidden token take no part. `marks`: see `TrainingOptions.word_marks`."""
 

@@ -155,7 +155,7 @@ class Goal:
         return placed(self.base.vocab, new_tokens, self.slots)
 
     def longest_match(self, tokens: Sequence[str]) -> _kernel.LongestMatch:
-        """Cuts words by tokens of such a vocabulary."""
+        """Segments words by tokens of such a vocabulary."""
         return _kernel.LongestMatch(
             tokens,
             continuing_prefix=self.base.continuing_prefix,
@@ -165,7 +165,7 @@ class Goal:
 
 
 def is_wordpiece(base: TokenizerSpec) -> bool:
-    """Whether a tokenizer is WordPiece and cuts words as BERT does: others cannot be changed."""
+    """Whether a tokenizer is WordPiece and splits text as BERT does: others cannot be changed."""
     return base.model is None and base.rules is None
 
 
@@ -197,7 +197,7 @@ def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
             f"tokenizer: it has the model {model_name(base.model)}, and only WordPiece can be"
             f" {what}; train anew"
             if base.model
-            else f"tokenizer: it cuts words by {type(base.rules).__name__}, not as BERT does, and"
+            else f"tokenizer: it splits text by {type(base.rules).__name__}, not as BERT does, and"
             f" cannot be {what}; train anew"
         )
 
@@ -214,8 +214,9 @@ def unused_slots(spec: TokenizerSpec) -> list[int]:
 
 
 def missing_symbol_passes(goal: Goal) -> Sequence[Pass]:
-    """The pass that counts the symbols at which words cannot be cut on. Its fact `split_tokens`:
-    into how many symbols words are split, each word once. Of BPE and Unigram it finds none."""
+    """The pass that counts the symbols at which the segmentation of words ends. Its fact
+    `split_tokens`: into how many symbols words are split, each word once. Of BPE and Unigram it
+    finds none."""
     if isinstance(goal.base.model, Bpe | Unigram):
         of_model = splitter(_vocabulary_of_model(goal), goal.training)
 
@@ -312,7 +313,7 @@ def kept_tokens(
     old: Sequence[str], made: Sequence[str], most: int, goal: Goal, each: Each
 ) -> list[str]:
     """Those of the new tokens that greedy longest match uses, at most so many, without those that
-    are in the way of words that the old tokens can cut."""
+    are in the way of words that the old tokens can segment."""
     while True:
         uses, is_harmful = _uses([*old, *made], len(old), goal, each)
         used = [
@@ -321,7 +322,7 @@ def kept_tokens(
             if uses_of and not harmful
         ]
         kept = used[:most]
-        # Without tokens that no word uses, all words are cut as before.
+        # Without tokens that no word uses, all words are segmented as before.
         if len(kept) == len(used) and not any(is_harmful):
             return kept
         made = kept
@@ -398,7 +399,7 @@ class ExtensionResult(Summarized):
         )
 
     def tokenizer(self) -> Tokenizer:
-        """The extended tokenizer. Texts are cut into words as by the one that was extended."""
+        """The extended tokenizer. Texts are split into words as by the one that was extended."""
         return Tokenizer.of(self.spec)
 
     def save(self, directory: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -424,7 +425,7 @@ def extend(
 
     Args:
         tokenizer: The tokenizer to extend.
-        word_counts: Words, cut as the tokenizer cuts text, with their counts: as for `train`.
+        word_counts: Words, as the tokenizer splits text, with their counts: as for `train`.
         round_budget: As for `train`.
         driver_memory: As for `train`.
         **options: The options of `ExtensionOptions`.

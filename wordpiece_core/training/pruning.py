@@ -62,7 +62,7 @@ class PruningResult(Summarized):
         return _with_tokens(self.base, self.kept)
 
     def tokenizer(self) -> Tokenizer:
-        """The pruned tokenizer. Texts are cut into words as by the old one."""
+        """The pruned tokenizer. Texts are split into words as by the old one."""
         return Tokenizer.of(self.spec)
 
     @property
@@ -94,7 +94,7 @@ def prune(
 
     Args:
         tokenizer: The tokenizer to prune.
-        word_counts: Words, cut as the tokenizer cuts text, with their counts: as for `train`.
+        word_counts: Words, as the tokenizer splits text, with their counts: as for `train`.
         vocab_size: How many tokens are to be left.
 
     Raises:
@@ -166,8 +166,8 @@ def _characters(words: Batch, max_word_length: int) -> Batch:
 
 @dataclass(frozen=True)
 class _Losses:
-    """By token: how many more tokens the words would have without it, whether one could not be cut
-    without it, and whether one is missing it."""
+    """By token: how many more tokens the words would have without it, whether one could not be
+    segmented without it, and whether one is missing it."""
 
     more_tokens: Sequence[int]
     needed: set[int]

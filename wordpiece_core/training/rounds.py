@@ -18,8 +18,8 @@ Unigram's (`wordpiece_core.training.unigram`) is another one. Nothing is kept of
 goes over the words, or the driver keeps them all in memory. It knows the pieces and their scores. A
 round is two iterations of EM: a pass `expected` sums the expected counts of the pieces, a pass
 `again`, which uses the result of the first, does so with new scores; a pass `best` counts pieces in
-the best ways to cut the words. The driver drops the pieces that are missed least, and commits those
-that are left, with their scores. No merge appears in it, and none does here.
+the best segmentations of the words. The driver drops the pieces that are missed least, and commits
+those that are left, with their scores. No merge appears in it, and none does here.
 """
 
 from __future__ import annotations

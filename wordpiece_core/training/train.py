@@ -29,7 +29,7 @@ from wordpiece_core.training.rounds import Batch, InMemory, RoundAlgorithm, make
 from wordpiece_core.training.starting import algorithm_of, start_of, start_passes
 from wordpiece_core.training.unigram import UnigramTraining
 
-WORDS_AT_ONCE = 1 << 18  # cut into splits before they are handed on
+WORDS_AT_ONCE = 1 << 18  # that become splits at a time
 MERGES, PIECES = "merges.parquet", "pieces.parquet"
 
 
@@ -82,13 +82,13 @@ class TrainingResult(Summarized):
 
     def tokenizer(self, **text: Unpack[TextKeywords]) -> Tokenizer:
         """The tokenizer of the vocabulary. `text`: the options of `TextOptions`, the same ones that
-        the words of the training were cut with."""
+        split the words of the training."""
         if self.marks == GPT2:
             text = {"pre_tokenizer": GPT2, **text}
         return Tokenizer.of(self.spec(TextOptions.of(**text)))
 
     def spec(self, text: TextOptions) -> TokenizerSpec:
-        """What makes the tokenizer, for words that were cut by `text`. OptionError if they cannot
+        """What makes the tokenizer, for words that were split by `text`. OptionError if they cannot
         have been."""
         options = self.options
         if options.word_marks(text) != self.marks:

@@ -1,11 +1,11 @@
 """The training of a unigram language model, in rounds (Kudo 2018, section 3.2; as SentencePiece).
 
-Words are cut into runs, which no piece crosses (`wordpiece_core/kernel/core/src/unigram/runs.rs`).
-The first round finds the pieces to begin with: the characters, and the substrings of runs that
-cover most of them, in partitions by their first two characters. Each further round estimates the
-probabilities of the pieces by two steps of expectation maximization, then drops a quarter of the
-pieces, those that the likelihood misses least. The last round takes the best of those that are
-left:
+Words are split into runs, which no piece crosses
+(`wordpiece_core/kernel/core/src/unigram/runs.rs`). The first round finds the pieces to begin with:
+the characters, and the substrings of runs that cover most of them, in partitions by their first two
+characters. Each further round estimates the probabilities of the pieces by two steps of expectation
+maximization, then drops a quarter of the pieces, those that the likelihood misses least. The last
+round takes the best of those that are left:
 
     words ─┬─ expected ─ the M step ─┐
            ├─ again ◀────────────────┤ the M step

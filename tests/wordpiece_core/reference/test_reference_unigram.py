@@ -47,7 +47,7 @@ def test_the_words_of_the_textbook_become_pieces() -> None:
 @given(st.text("ab", max_size=7), SCORES)
 def test_the_best_cuts_are_the_best_of_all(word: str, scores: dict[str, float]) -> None:
     everything = list(ways(word, scores))
-    best = unigram.best_cut(word, scores)
+    best = unigram.best_segmentation(word, scores)
     assert best is not None
     largest = max(sum(scores[p] for p in cut) for cut in everything)
     assert best[1] == sum(scores[p] for p in best[0]) == largest

@@ -77,7 +77,7 @@ def test_cuts_of_unigram_are_drawn_by_their_probabilities(alpha: float) -> None:
     assert abs(chi_square(Counter(words), wanted, DRAWS)) < 4
 
 
-def test_a_large_alpha_and_no_dropout_give_the_best_cut() -> None:
+def test_a_large_alpha_and_no_dropout_give_the_best_segmentation() -> None:
     texts = ["abab abba", "b", "aaaa xyz abx", "", "ab" * 5000]
     plain = UNIGRAM.encode(texts, add_special_tokens=False).to_pylist()
     assert draw(UNIGRAM, texts, sample_alpha=1000.0) == plain

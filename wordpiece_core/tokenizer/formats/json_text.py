@@ -42,7 +42,7 @@ def parse(text: str, path: str) -> Json:
 def as_tokenizers(number: str) -> float:
     """A number as `tokenizers` reads it (serde_json): its digits as a whole number of 64 bits, of
     which there are 53 in a float, divided by a power of ten. That is not always the float that is
-    nearest, and where two cuts of a word have the same score, the last bit decides."""
+    nearest, and where two segmentations have the same score, the last bit decides."""
     digits, _, exponent = number.lower().partition("e")
     whole, _, part = digits.lstrip("-").partition(".")
     found, power = 0, int(exponent or 0)

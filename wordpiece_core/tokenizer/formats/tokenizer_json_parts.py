@@ -121,13 +121,13 @@ def _said(found: Sequence[Json]) -> str:
 def _gpt2_words(
     normalizers: list[Json], cutters: list[Json], value: Json, path: str
 ) -> Words | None:
-    """GPT-2's: the text as it is, cut by the regular expression of ByteLevel."""
+    """GPT-2's: the text as it is, split by the regular expression of ByteLevel."""
     if types(cutters) not in (["ByteLevel"], ["Split", "ByteLevel"]):
         return None
     add_prefix_space = get(cutters[-1], "add_prefix_space", bool, path, True)
     by_regex = get(cutters[-1], "use_regex", bool, path, True)
     if types(cutters) == ["Split", "ByteLevel"]:
-        if by_regex or add_prefix_space or not _is_gpt2_cut(cutters[0]):
+        if by_regex or add_prefix_space or not _is_gpt2_split(cutters[0]):
             return None
     elif not by_regex:
         return None
@@ -137,7 +137,7 @@ def _gpt2_words(
     return Words(TextOptions(pre_tokenizer=GPT2), unless_usual(rules), BYTES)
 
 
-def _is_gpt2_cut(part: Json) -> bool:
+def _is_gpt2_split(part: Json) -> bool:
     wanted = {"pattern": {"Regex": GPT2_CUT}, "behavior": "Isolated", "invert": False}
     return {name: part.get(name) for name in wanted} == wanted
 

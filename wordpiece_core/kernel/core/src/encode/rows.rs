@@ -153,7 +153,7 @@ impl RowOptions {
         let alone = |length: usize| match length.checked_sub(over) {
             Some(left) if left > 0 => Ok(left),
             _ => Err(Error::data(format!(
-                "cannot cut one text of {length} tokens by {over} to fit max_length"
+                "one text of {length} tokens cannot be truncated by {over} to fit `max_length`"
             ))),
         };
         let cut = match self.truncation {

@@ -1,4 +1,4 @@
-"""Why BPE and Unigram cut a word as they do: the merges that made its tokens; or what its cut
+"""Why BPE and Unigram segment a word as they do: the merges that made its tokens; or what that
 scores, and what the next best one scores."""
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Merge:
 
 
 @dataclass(frozen=True)
-class ScoredCut:
-    """A cut of a word into tokens, and the sum of their scores: natural logarithms of
+class ScoredSegmentation:
+    """The tokens of a word, and the sum of their scores: natural logarithms of
     probabilities."""
 
     tokens: tuple[str, ...]
@@ -39,13 +39,13 @@ class Reason:
 
     word: int
     merges: tuple[Merge, ...] = ()
-    best: ScoredCut | None = None
-    next_best: ScoredCut | None = None
+    best: ScoredSegmentation | None = None
+    next_best: ScoredSegmentation | None = None
 
 
 @dataclass(frozen=True)
 class Reasoner:
-    """Finds reasons for the cuts of a tokenizer."""
+    """Finds reasons for the segmentations of a tokenizer."""
 
     spec: TokenizerSpec
 
@@ -54,9 +54,9 @@ class Reasoner:
         if isinstance(self.spec.model, Bpe):
             merges = [merge for token in tokens for merge in self.merges_of(token)]
             return Reason(number, merges=tuple(merges))
-        cuts = self.best_cuts("".join(tokens))
-        best = ScoredCut(tuple(tokens), sum(self._scores[token] for token in tokens))
-        others = [cut for cut in cuts if cut.tokens != best.tokens]
+        found = self.best_segmentations("".join(tokens))
+        best = ScoredSegmentation(tuple(tokens), sum(self._scores[token] for token in tokens))
+        others = [other for other in found if other.tokens != best.tokens]
         return Reason(number, best=best, next_best=others[0] if others else None)
 
     @cached_property
@@ -94,15 +94,17 @@ class Reasoner:
     def _longest(self) -> int:
         return max(map(len, self._scores))
 
-    def best_cuts(self, word: str) -> list[ScoredCut]:
-        """The two best cuts of a word into known tokens; fewer, if there are not two."""
-        ends: list[list[ScoredCut]] = [[ScoredCut((), 0.0)]]
+    def best_segmentations(self, word: str) -> list[ScoredSegmentation]:
+        """The two best segmentations of a word into known tokens; fewer, if there are not two."""
+        ends: list[list[ScoredSegmentation]] = [[ScoredSegmentation((), 0.0)]]
         for end in range(1, len(word) + 1):
             found = []
             for start in range(max(0, end - self._longest), end):
                 token = word[start:end]
                 if token in self._scores:
                     score = self._scores[token]
-                    found += [ScoredCut((*c.tokens, token), c.score + score) for c in ends[start]]
-            ends.append(sorted(found, key=lambda cut: -cut.score)[:2])
+                    found += [
+                        ScoredSegmentation((*c.tokens, token), c.score + score) for c in ends[start]
+                    ]
+            ends.append(sorted(found, key=lambda one: -one.score)[:2])
         return ends[-1]
