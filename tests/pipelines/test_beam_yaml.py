@@ -60,4 +60,4 @@ def test_rows_that_cannot_be_encoded_are_an_output_of_their_own(
     (line,) = [line for path in tmp_path.glob("wrong*") for line in path.open()]
     row = json.loads(line)
     assert "b b b b b b b" in row["element"]
-    assert "pair 0: cannot" in row["msg"]
+    assert "pair 0: one text of 1 tokens cannot" in row["msg"]
