@@ -34,7 +34,6 @@ from benchmarks.measure import Row, keep_temporary_files
 from benchmarks.memory import memory
 from benchmarks.merge_loop import merge_loop
 from benchmarks.rounds import rounds
-from benchmarks.rounds_bound import rounds_bound
 from benchmarks.setting import SHARED, Setting, find_groups
 from benchmarks.small_files import small_files
 from benchmarks.start_up import start_up
@@ -48,7 +47,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     for benchmark in (
         *(encode_kernel, encode_peers, encode_files, start_up),
         *(encode_job, encode_large, small_files, layout, many_shards, id_encodings),
-        *(train_job, train_bpe, merge_loop, rounds, rounds_bound, ten_million, hundred_million),
+        *(train_job, train_bpe, merge_loop, rounds, ten_million, hundred_million),
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
         *(hundred_gigabytes, heaps, held_out, memory, formats),
         *(extend_ids, extend_others, extend_job, prune_sizes),

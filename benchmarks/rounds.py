@@ -25,8 +25,6 @@ VOCAB_SIZE = 30_522
 BUDGETS = (1.0, 0.5, 0.2, 0.05, 0.01)
 CRITERIA: dict[str, dict[str, Any]] = {
     "pmi": {},
-    "pmi, min_pair_count 1": {"min_pair_count": 1},
-    "likelihood": {"criterion": "likelihood"},
     "frequency": {"criterion": "frequency"},
 }
 SAME_FILES = ("vocab.txt", "merges.parquet")

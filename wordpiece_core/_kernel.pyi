@@ -392,7 +392,7 @@ class Splitter:
         """Splits after the merges, from splits before them."""
 
 class PairCounter:
-    """Counts of tokens (`token`, `count`) and of pairs (`left`, `right`, `count`, `merges`,
+    """Counts of tokens (`token`, `count`) and of pairs (`left`, `right`, `count`,
     `first_rank`, `first_offset`) over splits."""
 
     def __init__(self) -> None: ...
@@ -411,13 +411,11 @@ class PairCounter:
 
 def add_unigrams(batches: Sequence[ArrowArray]) -> ArrowArray: ...
 def add_pairs(batches: Sequence[ArrowArray]) -> ArrowArray: ...
-def join_limits(batches: Sequence[ArrowArray]) -> ArrowArray: ...
 
 class PairLevels:
-    """The levels of the pairs that a round may leave whole: of the batch of `Trainer.candidates`.
-    `whole_splits`: splits are not cut; those without such a pair are left out."""
+    """The levels of the pairs that a round may leave whole: of a batch of `Trainer.candidates`."""
 
-    def __init__(self, candidates: ArrowArray, whole_splits: bool) -> None: ...
+    def __init__(self, candidates: ArrowArray) -> None: ...
 
 class RunSizes:
     """How many tokens the distinct runs of splits have where pairs up to a level stay whole, for
@@ -469,11 +467,6 @@ class Trainer:
     @property
     def support(self) -> int: ...
     @property
-    def watches(self) -> bool:
-        """Whether rounds under a budget watch the best pairs: they hold whole splits and need
-        `limits`."""
-
-    @property
     def tokens(self) -> list[str]: ...
     @property
     def vocab_size(self) -> int: ...
@@ -495,7 +488,6 @@ class Trainer:
         largest: int,
         max_level: int,
         candidates: ArrowArray,
-        limits: ArrowArray | None = None,
     ) -> None: ...
     def run(self, most: int) -> str:
         """Makes up to `most` merges: "running", "round over" or "done"."""
@@ -515,17 +507,6 @@ class Trainer:
         """Pairs, and `level: uint16`, that a round may leave whole, about `most`; and the level up
         to which all pairs are among them. `max_level`: for pairs chosen from parts, the lowest of
         the levels given with them."""
-
-    def limits(
-        self,
-        unigrams: ArrowArray,
-        pairs: Sequence[ArrowArray],
-        *,
-        candidates: ArrowArray,
-        largest: int,
-    ) -> ArrowArray:
-        """What scores pairs that are no candidates may come to, by token; parts of the pairs are
-        joined by `join_limits`."""
 
     def merges(self, first: int = 0) -> ArrowArray:
         """`left`, `right`, `token` (ids), `score`, `pair_count`, `left_count`, `right_count`, from

@@ -143,11 +143,7 @@ def test_the_words_of_gpt2_are_the_same_for_1_or_50_shards(tmp_path: Path) -> No
     ("criterion", "least"),
     [
         ("pmi", "auto"),
-        ("likelihood", "auto"),
-        *(
-            pytest.param(*kind, marks=pytest.mark.soak)
-            for kind in (("frequency", "auto"), ("pmi", "1"), ("likelihood", "1"))
-        ),
+        pytest.param("frequency", "auto", marks=pytest.mark.soak),
         ("frequency", "1"),
     ],
 )
@@ -177,9 +173,7 @@ def test_workers_and_small_budgets_together_give_the_same_bytes(
 
 
 @pytest.mark.usefixtures("tiny_tables")
-@pytest.mark.parametrize(
-    "kind", [["--criterion", "pmi"], ["--criterion", "likelihood"], ["--model", "bpe"]], ids=str
-)  # the second watches pairs
+@pytest.mark.parametrize("kind", [["--criterion", "pmi"], ["--model", "bpe"]], ids=str)
 def test_tables_that_overflow_and_many_partitions_give_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Path, kind: list[str]
 ) -> None:

@@ -24,7 +24,7 @@ WORDS, ROUND, TOKENIZER = r"/words/part-", r"/rounds/00001", r"\bout/tokenizer\.
 JOBS: dict[str, tuple[list[str], list[str]]] = {
     "count": (["count", "in"], [r"_staging/.*part-", r"publish\.json", r"out/_manifest\.json"]),
     "count, followed": (["count", "in", *FOLLOW], [r"publish\.json", r"out/_manifest\.json"]),
-    "train": ([*TRAIN, "--criterion", "likelihood", *ROUNDS], [WORDS, ROUND, TOKENIZER]),
+    "train": ([*TRAIN, "--criterion", "frequency", *ROUNDS], [WORDS, ROUND, TOKENIZER]),
     "train, unigram": ([*TRAIN, "--model", "unigram", "--round-budget", "0.5"], [ROUND, TOKENIZER]),
     "train, continued": ([*TRAIN, *CONTINUE], [TOKENIZER]),
     "extend": ([*EXTEND, *ROUNDS], [ROUND, r"\bout/vocab\.txt"]),

@@ -445,7 +445,7 @@ def splitter(merges: Any = None) -> _kernel.Splitter:
     )
 
 
-def trainer(min_pair_count: int | None = 1, criterion: str = "likelihood") -> _kernel.Trainer:
+def trainer(min_pair_count: int | None = 1, criterion: str = "frequency") -> _kernel.Trainer:
     return _kernel.Trainer(
         TOKENS,
         vocab_size=12,
@@ -473,11 +473,6 @@ class Good:
             self.unigrams, [self.pairs], largest=self.largest, most=2
         )
         self.candidates = pa.record_batch(chosen)
-        self.limits = pa.record_batch(
-            whole.limits(
-                self.unigrams, [self.pairs], candidates=self.candidates, largest=self.largest
-            )
-        )
         sizes = _kernel.RunSizes(1000, self.max_level)
         sizes.add_splits(self.splits, self.levels)
         self.sample = pa.record_batch(sizes.sample())
@@ -491,17 +486,16 @@ class Good:
 
     @property
     def levels(self) -> _kernel.PairLevels:
-        return _kernel.PairLevels(self.candidates, True)
+        return _kernel.PairLevels(self.candidates)
 
     def round(self, **given: Any) -> list[Any]:
         """A whole round under a budget, some of what it is given being replaced."""
         results = []
-        for criterion, min_pair_count in (("likelihood", 1), ("pmi", None), ("frequency", 1)):
+        for criterion, min_pair_count in (("pmi", 1), ("pmi", None), ("frequency", 1)):
             one = trainer(min_pair_count, criterion)
             parts = {
                 "unigrams": self.unigrams,
                 "candidates": self.candidates,
-                "limits": self.limits,
                 "runs": self.runs,
             } | given
             one.add_splits(parts.pop("runs"))
@@ -544,9 +538,6 @@ BATCH_ENTRIES: dict[str, dict[str, Callable[[Good, Any], Any]]] = {
         "Trainer.candidates": lambda good, v: trainer().candidates(
             v, [good.pairs], largest=good.largest, most=2
         ),
-        "Trainer.limits": lambda good, v: trainer().limits(
-            v, [good.pairs], candidates=good.candidates, largest=good.largest
-        ),
     },
     "pairs": {
         "add_pairs": lambda good, v: _kernel.add_pairs([v, v]),
@@ -554,20 +545,10 @@ BATCH_ENTRIES: dict[str, dict[str, Callable[[Good, Any], Any]]] = {
         "Trainer.candidates": lambda good, v: trainer().candidates(
             good.unigrams, [v], largest=good.largest, most=2
         ),
-        "Trainer.limits": lambda good, v: trainer().limits(
-            good.unigrams, [v], candidates=good.candidates, largest=good.largest
-        ),
     },
     "candidates": {
-        "PairLevels": lambda good, v: _kernel.PairLevels(v, True),
+        "PairLevels": lambda good, v: _kernel.PairLevels(v),
         "a round": lambda good, v: good.round(candidates=v),
-        "Trainer.limits": lambda good, v: trainer().limits(
-            good.unigrams, [good.pairs], candidates=v, largest=good.largest
-        ),
-    },
-    "limits": {
-        "join_limits": lambda good, v: _kernel.join_limits([v, v]),
-        "a round": lambda good, v: good.round(limits=v),
     },
 }
 

@@ -63,6 +63,14 @@ def training_options(draw: st.DrawFn) -> dict[str, Any]:
 rooms = st.sampled_from([100, 30, 10, 3, 1, 0])
 
 
+def possible_budget(options: dict[str, Any], round_budget: float) -> float:
+    """The budget, or 1 where a round takes all words."""
+    fixed = options.get("min_pair_count", "auto") != "auto"
+    criterion = options.get("criterion", "pmi")
+    takes_all = criterion == "likelihood" or (criterion == "pmi" and fixed)
+    return 1.0 if takes_all else round_budget
+
+
 @contextmanager
 def small_rounds(candidates: int, partitions: int) -> Iterator[None]:
     """Lets rounds of small tables have few candidates, and that many partitions."""

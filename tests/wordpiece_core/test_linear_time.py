@@ -114,7 +114,7 @@ def sizes_of_long_runs(size: int) -> Work:
         "right": pa.array(range(1, pairs + 1), pa.uint32()),
         "level": pa.array(range(pairs, 0, -1), pa.uint16()),
     }
-    levels = _kernel.PairLevels(pa.record_batch(candidates), False)
+    levels = _kernel.PairLevels(pa.record_batch(candidates))
     batch = pa.record_batch(splits)
     return lambda: _kernel.RunSizes(1 << 60, 60_000).add_splits(batch, levels)
 

@@ -166,7 +166,7 @@ def test_seeds_of_hash_tables_change_no_result() -> None:
         words = {f"w{n * 7919 % 1000:x}ab{n % 17}": 1 + n % 13 for n in range(600)}
         made = []
         for options in (
-            dict(), dict(round_budget=.3), dict(criterion="likelihood", round_budget=.3),
+            dict(), dict(round_budget=.3), dict(criterion="frequency", round_budget=.3),
             dict(model="bpe", word_boundary="</w>"), dict(model="unigram"),
         ):
             result = wp.train(words, vocab_size=140, **options)

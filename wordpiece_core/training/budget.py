@@ -47,9 +47,13 @@ class RoundBudget(Declared):
         """Whether a round may hold all splits: their number, and the tokens in them."""
         if self.tokens(split_tokens) >= split_tokens:
             return True
-        needed = split_tokens * BYTES_PER_SPLIT_TOKEN + splits * BYTES_PER_SPLIT
-        memory = self.driver_memory
+        memory, needed = self.driver_memory, bytes_of_all(split_tokens, splits)
         return self.round_budget >= 1.0 and memory is not None and needed <= memory
+
+
+def bytes_of_all(split_tokens: int, splits: int) -> int:
+    """About how many bytes a round over all splits takes."""
+    return split_tokens * BYTES_PER_SPLIT_TOKEN + splits * BYTES_PER_SPLIT
 
 
 def partitions_of(total_bytes: int, worker_memory: int | None, most: int) -> int:

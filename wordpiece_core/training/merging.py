@@ -6,8 +6,8 @@ bring it what matters (why this loses nothing: `wordpiece_core/kernel/core/src/t
 
     splits ─ count ─┬─ tokens ─────────────────────┐
        │            └─ pairs, by partition ─ candidates ─┐
-       ├──────────────────────── sample ◀────────────────┤
-       └──────────────────────── runs, by partition      └─ limits
+       ├──────────────────────── sample ◀────────────────┘
+       └──────────────────────── runs, by partition
 
 The pairs that need not be cut are chosen (`candidates`), and, by a sample of the pieces, up to
 which level they stay whole so that the driver can hold the pieces: its runs.
@@ -27,11 +27,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
+from wordpiece_core.errors import OptionError
 from wordpiece_core.options import NO_LIMIT, TrainingOptions
 from wordpiece_core.tokenizer.kernel_parts import kernel_bpe
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import InitialVocabulary
-from wordpiece_core.training.budget import RoundBudget, partitions_of
+from wordpiece_core.training.budget import RoundBudget, bytes_of_all, partitions_of
 from wordpiece_core.training.rounds import (
     KEPT,
     Adding,
@@ -127,8 +128,20 @@ class Merging(RoundAlgorithm):
         return pa.record_batch(self._splitter(LAST).merge(kept))
 
     def holds_all(self) -> bool:
-        """Whether the budget allows a round over all splits."""
-        return self.budget.holds(self.split_tokens, self.words)
+        """Whether the budget allows a round over all splits. OptionError if it does not, and rounds
+        over some of them are of no use: where rare pairs have high scores."""
+        if self.budget.holds(self.split_tokens, self.words):
+            return True
+        options, fixed = self.options, self.options.min_pair_count != "auto"
+        if options.criterion == "likelihood" or (options.criterion == "pmi" and fixed):
+            needed = bytes_of_all(self.split_tokens, self.words)
+            with_count = " with a fixed `min_pair_count`" if options.criterion == "pmi" else ""
+            raise OptionError(
+                f"driver_memory: `criterion` {options.criterion}{with_count} takes all words in one"
+                f" round, which needs about {needed:,} bytes; give more, and no `round_budget`; or"
+                " `criterion` frequency, or pmi with `min_pair_count` auto"
+            )
+        return False
 
     def begin_with_all(self, kept: Iterable[Batch]) -> None:
         """Begins a round over all splits."""
@@ -140,7 +153,7 @@ class Merging(RoundAlgorithm):
         """Those in the head of this module."""
         trainer, budget, memory = self.trainer, self.budget, self.counting_memory
         pairs, runs = self._pair_partitions(), self._run_partitions()
-        passes = [
+        return [
             Pass(
                 *("count", KEPT),
                 {
@@ -162,27 +175,16 @@ class Merging(RoundAlgorithm):
             Pass(
                 *("sample", KEPT),
                 {"sample": Output(lambda parts, used: _add_samples(parts, budget, used))},
-                lambda used: _Sample(trainer, budget, used),
+                lambda used: _Sample(budget, used),
                 ("tokens", "candidates"),
             ),
             Pass(
                 *("runs", KEPT),
                 {"runs": Output(lambda parts, _: _add_runs(parts, runs), partitions=True)},
-                lambda used: _Runs(trainer, used, memory, runs),
+                lambda used: _Runs(used, memory, runs),
                 ("candidates", "sample"),
             ),
         ]
-        if trainer.watches:
-            limits = Pass(
-                *("limits", "pairs"),
-                {"limits": Output(_join_limits)},
-                lambda used: Adding(
-                    "limits", lambda pairs: self._limits(pairs, used), _joined_limits
-                ),
-                ("tokens", "candidates"),
-            )
-            passes.append(limits)
-        return passes
 
     def _pair_partitions(self) -> int:
         """Of pairs, by hash. There are no more pairs than split tokens, and than any two tokens
@@ -229,17 +231,6 @@ class Merging(RoundAlgorithm):
         )
         return with_facts(candidates, max_level=level, largest=largest)
 
-    def _limits(self, pairs: Batch, used: Results) -> Batch:
-        """What scores the pairs that are no candidates may come to."""
-        candidates = used["candidates"][0]
-        limits = self.trainer.limits(
-            used["tokens"][0].batch,
-            [pairs],
-            candidates=candidates.batch,
-            largest=candidates.facts["largest"],
-        )
-        return pa.record_batch(limits)
-
     def begin(self, results: Results) -> None:
         """Begins a round over runs."""
         (tokens,), (chosen,), (sample,) = (
@@ -247,18 +238,12 @@ class Merging(RoundAlgorithm):
         )
         for runs in _in_order([each.read() for each in results["runs"]]):
             self.trainer.add_splits(runs)
-        limits, candidates = None, chosen.batch
-        if self.trainer.watches:
-            limits = results["limits"][0].batch
-        else:  # then the best candidates will do
-            candidates = candidates.filter(pc.equal(candidates["level"], 0))
         self.split_tokens = tokens.facts["split_tokens"]
         self.trainer.start_round(
             tokens.batch,
             largest=chosen.facts["largest"],
             max_level=sample.facts["max_level"],
-            candidates=candidates,
-            limits=limits,
+            candidates=chosen.batch,
         )
 
     def decide(self, told: Told) -> FinishedRound:
@@ -410,21 +395,13 @@ def _add_pairs(parts: Iterator[Batch], trainer: _kernel.Trainer) -> Iterator[Bat
         yield with_facts(pairs, largest=trainer.largest(pairs))
 
 
-def _join_limits(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
-    return _folded(parts, _joined_limits)
-
-
-def _joined_limits(batches: list[Batch]) -> Batch:
-    return pa.record_batch(_kernel.join_limits(batches))
-
-
 class _Sample:
     """A sample of the runs of splits, from which is chosen up to which level pairs stay whole."""
 
-    def __init__(self, trainer: _kernel.Trainer, budget: RoundBudget, used: Results) -> None:
+    def __init__(self, budget: RoundBudget, used: Results) -> None:
         candidates = used["candidates"][0]
         self.sizes = _kernel.RunSizes(_most(budget, used), candidates.facts["max_level"])
-        self.levels = _kernel.PairLevels(candidates.batch, trainer.watches)
+        self.levels = _kernel.PairLevels(candidates.batch)
 
     def add(self, splits: Batch) -> Given:
         self.sizes.add_splits(splits, self.levels)
@@ -453,11 +430,9 @@ def _most(budget: RoundBudget, used: Results) -> int:
 class _Runs:
     """The runs in splits by partition, equal ones added up. `most_bytes`: of runs held at once."""
 
-    def __init__(
-        self, trainer: _kernel.Trainer, used: Results, most_bytes: int | None, partitions: int
-    ) -> None:
+    def __init__(self, used: Results, most_bytes: int | None, partitions: int) -> None:
         self.runs = _kernel.Runs()
-        self.levels = _kernel.PairLevels(used["candidates"][0].batch, trainer.watches)
+        self.levels = _kernel.PairLevels(used["candidates"][0].batch)
         self.max_level = used["sample"][0].facts["max_level"]
         self.most_bytes, self.partitions = most_bytes, partitions
 

@@ -102,7 +102,7 @@ def test_memory_and_workers_do_not_change_the_bytes(
     monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 50)
     words = tmp_path / "words"
     done("count", domain, "--output", words)
-    args = ["--new-tokens", "60", "--criterion", "likelihood", "--new-characters", "2"]
+    args = ["--new-tokens", "60", "--criterion", "frequency", "--new-characters", "2"]
     outputs = []
     for number, budget in enumerate(BUDGETS):
         output = tmp_path / f"out{number}"

@@ -13,7 +13,7 @@ import wordpiece_core as wp
 from wordpiece_core import reference
 from wordpiece_core.errors import OptionError
 
-from ..strategies import word_tables
+from ..strategies import possible_budget, word_tables
 
 # That pairs run out before there are enough tokens is the rule with such small tables.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -79,7 +79,8 @@ def test_the_kernel_extends_as_the_reference(
     room: int,
     round_budget: float,
 ) -> None:
-    mine, specified = extended(domain, given, room, round_budget=round_budget)
+    budget = possible_budget(given, round_budget)
+    mine, specified = extended(domain, given, room, round_budget=budget)
     assert mine.new_tokens == specified.new_tokens
     assert mine.merges.to_pylist() == [merge._asdict() for merge in specified.merges]
     assert mine.vocab == [*domain[0], *specified.new_tokens]

@@ -14,7 +14,7 @@ import wordpiece_core as wp
 from wordpiece_core import reference
 from wordpiece_core.training import budget, merging
 
-from ..strategies import rooms, small_rounds, training_options, word_tables
+from ..strategies import possible_budget, rooms, small_rounds, training_options, word_tables
 
 # That pairs run out before the vocabulary is full is the rule with such small tables.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -90,6 +90,7 @@ def test_the_budget_of_a_round_does_not_change_the_result(
 ) -> None:
     size = smallest_size(table, options) + room
     specified = reference.train(table, size, **options)
+    round_budget = possible_budget(options, round_budget)
     with small_rounds(candidates, partitions):
         mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
     assert_equal(mine, specified)
@@ -118,7 +119,7 @@ def test_a_larger_table_gives_the_same_hundreds_of_merges(
     options: dict[str, Any] = {"criterion": criterion, "min_pair_count": min_pair_count}
     specified = reference.train(table, 250, **options)
     assert len(specified.merges) > 150
-    for round_budget in (1.0, 0.3, 0.05):
+    for round_budget in {possible_budget(options, share) for share in (1.0, 0.3, 0.05)}:
         mine = wp.train(table, vocab_size=250, round_budget=round_budget, **options)
         assert_equal(mine, specified)
 
@@ -127,11 +128,10 @@ def test_a_larger_table_gives_the_same_hundreds_of_merges(
 def test_scores_are_compared_exactly_where_doubles_are_equal(n: int) -> None:
     # 1/(n + 1) stands above 1/n; rounded to doubles they are equal from 2**53 on.
     table = {"cd": n + 1, "ab": n}
-    for round_budget in (1.0, 0.1):
-        mine = wp.train(table, vocab_size=11, min_pair_count=1, round_budget=round_budget)
-        assert mine.merges["token"].to_pylist() == ["ab", "cd"]
-        assert mine.merges["pair_count"].to_pylist() == [n, n + 1]
-        assert_equal(mine, reference.train(table, 11, min_pair_count=1))
+    mine = wp.train(table, vocab_size=11, min_pair_count=1)
+    assert mine.merges["token"].to_pylist() == ["ab", "cd"]
+    assert mine.merges["pair_count"].to_pylist() == [n, n + 1]
+    assert_equal(mine, reference.train(table, 11, min_pair_count=1))
 
 
 @given(
@@ -145,9 +145,27 @@ def test_counts_near_the_limit_train_exactly_in_any_number_of_rounds(
     table: dict[str, int], options: dict[str, Any], round_budget: float
 ) -> None:
     size = smallest_size(table, options) + 10
+    round_budget = possible_budget(options, round_budget)
     with mock.patch.multiple(budget, LEAST_CANDIDATES=1, TOKENS_PER_CANDIDATE=2):
         mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
     assert_equal(mine, reference.train(table, size, **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (LIKELIHOOD, "`criterion` likelihood takes all words in one round"),
+        ({"criterion": "likelihood"}, "`criterion` likelihood takes all words in one round"),
+        (PMI, "`criterion` pmi with a fixed `min_pair_count` takes all words in one round"),
+    ],
+    ids=str,
+)
+def test_criteria_that_rank_rare_pairs_high_need_all_words(
+    options: dict[str, Any], said: str
+) -> None:
+    for too_little in ({"round_budget": 0.5}, {"driver_memory": 1000}):
+        with pytest.raises(wp.OptionError, match=f"driver_memory: {said}, which needs about"):
+            wp.train(syllables(300), vocab_size=150, **options, **too_little)
 
 
 def test_runs_of_all_partitions_come_in_the_order_of_their_places() -> None:

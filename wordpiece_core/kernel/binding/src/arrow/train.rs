@@ -19,7 +19,6 @@ use wordpiece_core::train::splits::{
 };
 use wordpiece_core::train::tokens::no_token;
 use wordpiece_core::train::trainer::{Candidate, Merge};
-use wordpiece_core::train::watch::Limit;
 
 table! {
     /// Splits without their symbols: places and counts.
@@ -50,32 +49,14 @@ table! {
     /// The counts of pairs, without the pairs.
     CountsOfPairs, |pair: PairCount| {
         count: Count = pair.count,
-        merges: Count = pair.merges,
         first_rank: Count = pair.first.0,
         first_offset: Offset = pair.first.1,
-    } => PairCount { PairCount { count, merges, first: (first_rank, first_offset) } }
+    } => PairCount { PairCount { count, first: (first_rank, first_offset) } }
 }
 
 table! {
     /// The levels of pairs, without the pairs.
     Levels, |given: u16| { level: UInt16Type = *given } => u16 { level }
-}
-
-table! {
-    /// The limits of the pairs of tokens.
-    Limits, |row: (u32, Limit)| {
-        token: UInt32Type = row.0,
-        count: Count = row.1.count,
-        rare: Count = row.1.rare,
-        score_0: Float64Type = row.1.scores[0],
-        score_1: Float64Type = row.1.scores[1],
-        score_2: Float64Type = row.1.scores[2],
-        score_3: Float64Type = row.1.scores[3],
-        score_4: Float64Type = row.1.scores[4],
-        score_5: Float64Type = row.1.scores[5],
-    } => (u32, Limit) {
-        (token, Limit { count, rare, scores: [score_0, score_1, score_2, score_3, score_4, score_5] })
-    }
 }
 
 table! {
@@ -252,13 +233,6 @@ pub fn read_pair_levels(table: &RecordBatch) -> Result<HashMap<(u32, u32), u16>>
     Ok(Pairs::rows(table)?.zip(Levels::rows(table)?).collect())
 }
 
-/// The record batch of [`Limits`], ordered by token.
-pub fn limit_batch(limits: &HashMap<u32, Limit>) -> Result<RecordBatch> {
-    let mut rows: Vec<_> = limits.iter().map(|(&token, &limit)| (token, limit)).collect();
-    rows.sort_unstable_by_key(|(token, _)| *token);
-    Limits::batch(rows.into_iter())
-}
-
 /// Adds up the counts of equal tokens.
 pub fn added_unigrams(batches: &[RecordBatch]) -> Result<RecordBatch> {
     let mut sums = PairCounter::default();
@@ -296,17 +270,6 @@ pub fn partitioned_pairs(
     }
     let some = parts.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
     some.map(|(partition, rows)| Ok((partition, sorted_pairs(rows)?))).collect()
-}
-
-/// Joins the limits of parts of the pairs.
-pub fn joined_limits(batches: &[RecordBatch]) -> Result<RecordBatch> {
-    let mut joined = HashMap::default();
-    for batch in batches {
-        for (token, limit) in Limits::rows(batch)? {
-            joined.entry(token).or_insert(Limit::NONE).join(&limit);
-        }
-    }
-    limit_batch(&joined)
 }
 
 #[cfg(test)]
@@ -358,7 +321,6 @@ mod tests {
                     (random.below(9) as u32, random.below(9) as u32),
                     PairCount {
                         count: random.below(99) as u64,
-                        merges: random.below(99) as u64,
                         first: (random.below(99) as u64, random.below(99) as u32),
                     },
                 )
@@ -391,19 +353,13 @@ mod tests {
             assert_eq!(unigrams_by_token(&batch, most), Err(no_token(most as u32, most)));
             check_columns(&batch, TokenCounts::COLUMNS, |batch| TokenCounts::read(batch).map(drop));
         }
-        let pair = ((1, 2), PairCount { count: i64::MAX as u64, merges: 1, first: (0, 0) });
+        let pair = ((1, 2), PairCount { count: i64::MAX as u64, first: (0, 0) });
         let twice = pair_batch(&[pair, pair]).unwrap();
         assert_eq!(add_pairs(&mut PairCounts::default(), &twice), Err(Error::Overflow));
     }
 
     #[test]
-    fn limits_merges_and_samples_come_back() {
-        let limit = Limit { scores: [0.5, 1.0, 1.5, 2.0, 2.5, f64::INFINITY], count: 3, rare: 4 };
-        let limits: HashMap<u32, Limit> = [(3, limit), (1, Limit::NONE)].into_iter().collect();
-        let batch = limit_batch(&limits).unwrap();
-        assert_eq!(Limits::read(&batch), Ok(vec![(1, Limit::NONE), (3, limit)]));
-        check_columns(&batch, Limits::COLUMNS, |batch| Limits::read(batch).map(drop));
-
+    fn merges_and_samples_come_back() {
         let merge = |n: u32| Merge {
             left: n,
             right: n + 1,

@@ -102,7 +102,7 @@ mod _kernel {
     #[pymodule_export]
     use super::train::{
         PyLongestMatch, PyPairCounter, PyPairLevels, PyRunSizes, PyRuns, PySplitter, PyTrainer,
-        add_pairs, add_unigrams, join_limits, symbol_counts,
+        add_pairs, add_unigrams, symbol_counts,
     };
     #[pymodule_export]
     use super::unigram::{

@@ -244,11 +244,6 @@ pub(super) fn add_pairs(py: Python<'_>, batches: GivenBatches) -> PyResult<PyArr
     table(py, || tables::sorted_pairs(tables::sum_of_pairs(&batches.0)?.into_iter().collect()))
 }
 
-#[pyfunction]
-pub(super) fn join_limits(py: Python<'_>, batches: GivenBatches) -> PyResult<PyArrowArray> {
-    table(py, || tables::joined_limits(&batches.0))
-}
-
 /// The levels of the pairs that a round may leave whole.
 #[pyclass(name = "PairLevels", frozen)]
 pub(super) struct PyPairLevels(PairLevels);
@@ -256,9 +251,9 @@ pub(super) struct PyPairLevels(PairLevels);
 #[pymethods]
 impl PyPairLevels {
     #[new]
-    fn new(py: Python<'_>, candidates: GivenBatch, whole_splits: bool) -> PyResult<Self> {
+    fn new(py: Python<'_>, candidates: GivenBatch) -> PyResult<Self> {
         let levels = run(py, || tables::read_pair_levels(&candidates.0))?;
-        Ok(PyPairLevels(PairLevels { levels, whole_splits }))
+        Ok(PyPairLevels(PairLevels(levels)))
     }
 }
 
@@ -404,11 +399,6 @@ impl PyTrainer {
         Ok(PyTrainer { trainer, waiting: RoundRuns::default() })
     }
 
-    #[getter]
-    fn watches(&self) -> bool {
-        self.trainer.watches()
-    }
-
     /// The count that makes a pair eligible now; 0 if it falls and training has not begun.
     #[getter]
     fn support(&self) -> u64 {
@@ -449,8 +439,8 @@ impl PyTrainer {
     }
 
     /// Begins a round over the runs that have been added. `max_level`: the highest level of the pairs that
-    /// splits were not cut at.
-    #[pyo3(signature = (unigrams, *, largest, max_level, candidates, limits=None))]
+    /// splits were not cut at; `candidates`: the best pair is the one of level 0.
+    #[pyo3(signature = (unigrams, *, largest, max_level, candidates))]
     fn start_round(
         &mut self,
         py: Python<'_>,
@@ -458,18 +448,14 @@ impl PyTrainer {
         largest: u64,
         max_level: u16,
         candidates: GivenBatch,
-        limits: Option<GivenBatch>,
     ) -> PyResult<()> {
         let runs = std::mem::take(&mut self.waiting);
         run(py, || {
             let unigrams = self.unigrams(&unigrams)?;
             let candidates = tables::read_candidates(&candidates.0)?;
-            if limits.is_none() && self.trainer.watches() {
-                let message = "a round that watches pairs needs the limits of the others";
-                return Err(Error::option(message));
-            }
-            let limits = limits.map_or(Ok(Vec::new()), |limits| tables::Limits::read(&limits.0))?;
-            self.trainer.start_round(runs, unigrams, largest, max_level, &candidates, &limits)
+            let best = candidates.into_iter().find(|(.., level)| *level == 0);
+            let best = best.map(|(pair, count, _)| (pair, count));
+            self.trainer.start_round(runs, unigrams, largest, max_level, best)
         })
     }
 
@@ -501,22 +487,6 @@ impl PyTrainer {
             let (unigrams, pairs) = (self.unigrams(&unigrams)?, tables::sum_of_pairs(&pairs.0)?);
             let chosen = self.trainer.candidates(&unigrams, &pairs, largest, most, max_level)?;
             Ok((tables::candidate_batch(&chosen.pairs)?.into(), chosen.max_level))
-        })
-    }
-
-    #[pyo3(signature = (unigrams, pairs, *, candidates, largest))]
-    fn limits(
-        &self,
-        py: Python<'_>,
-        unigrams: GivenBatch,
-        pairs: GivenBatches,
-        candidates: GivenBatch,
-        largest: u64,
-    ) -> PyResult<PyArrowArray> {
-        table(py, || {
-            let (unigrams, pairs) = (self.unigrams(&unigrams)?, tables::sum_of_pairs(&pairs.0)?);
-            let known = tables::read_pair_levels(&candidates.0)?;
-            tables::limit_batch(&self.trainer.limits(&unigrams, &pairs, &known, largest)?)
         })
     }
 

@@ -20,9 +20,8 @@
 //!
 //! How much a round holds is chosen by the *level* of pairs, a number from 0 on. The best pair alone
 //! has level 0. A round has a `max_level`: it leaves every pair of this level or a lower one whole,
-//! and cuts between the tokens of all others. In rounds that cut, the level of a pair is the index
-//! of the first cut of a [`Ladder`] that leaves it whole; in rounds that watch pairs, it follows from
-//! the rank of the pair (see [`level_of_rank`](crate::train::watch::level_of_rank)).
+//! and cuts between the tokens of all others. The level of a pair is the index of the first cut of a
+//! [`Ladder`] that leaves it whole.
 
 use crate::train::score::{Criterion, Score, gain_limit};
 
@@ -123,7 +122,7 @@ mod tests {
 
     #[test]
     fn every_level_leaves_whole_what_the_one_before_does() {
-        for criterion in [Criterion::Pmi, Criterion::Frequency, Criterion::Likelihood] {
+        for criterion in [Criterion::Pmi, Criterion::Frequency] {
             for (least, support, largest) in [(1, 70, 80), (3, 3, 1 << 62), (1, 1, 1), (5, 5, 2)] {
                 let ladder = Ladder::new(criterion, least, support, largest);
                 for cuts in ladder.0.windows(2) {

@@ -14,7 +14,7 @@ use crate::base::memory;
 use crate::base::sums::{CountOverflow, add};
 use crate::train::heap::PairHeap;
 use crate::train::score::Criterion;
-use crate::train::splits::{OUTSIDE, PairCount, Place, Splits, adjacent, pair_hash};
+use crate::train::splits::{OUTSIDE, Place, Splits, adjacent, pair_hash};
 use crate::train::tokens::Tokens;
 
 /// Stands in the place of removed symbols, behind those of a run that has shrunk.
@@ -161,8 +161,6 @@ pub(crate) struct Pair {
     /// The token that it makes, if that is known already; else `UNKNOWN`. It is kept for the likelihood
     /// alone.
     pub merged_token: u32,
-    /// How often it occurs in splits that the round does not hold.
-    pub outside: u64,
     /// The runs that hold it, and some that held it once, ascending.
     runs: Vec<u32>,
 }
@@ -284,63 +282,6 @@ impl Round {
                     tokens.merged(left, right).unwrap_or(UNKNOWN);
             }
         }
-    }
-
-    /// Tracks pairs where the round holds the splits of some words only.
-    ///
-    /// # Arguments
-    ///
-    /// * `known` - The pairs whose counts over the whole corpus are known. Others are not tracked until
-    ///   a merge makes them.
-    /// * `least` - New pairs are tracked if they occur so often.
-    /// * `tokens` - All tokens.
-    /// * `criterion` - What ranks pairs.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Error::Data`] if a pair occurs more often in the runs than in the corpus, and
-    /// [`Error::Option`] if there are 2^32 - 1 known pairs or more.
-    pub fn watch(
-        &mut self,
-        known: &[((u32, u32), PairCount)],
-        least: u64,
-        tokens: &Tokens,
-        criterion: Criterion,
-    ) -> Result<()> {
-        if known.len() >= UNKNOWN as usize {
-            return Err(Error::option("more than 2^32 pairs in a round; lower its budget"));
-        }
-        let likelihood = criterion == Criterion::Likelihood;
-        self.tracked = least;
-        for &((left, right), PairCount { count, .. }) in known {
-            let at = self.pairs.len() as u32;
-            let merged_token = if likelihood { tokens.merged(left, right) } else { None };
-            let merged_token = merged_token.unwrap_or(UNKNOWN);
-            let pair = Pair::new((left, right), 0);
-            memory::push(&mut self.pairs, Pair { count, outside: count, merged_token, ..pair });
-            self.enter(at, (left, right));
-        }
-        for (run, count, symbols) in self.runs.iter() {
-            for pair in adjacent(symbols) {
-                if let Some(&at) = self.index.get(&pair) {
-                    let known = &mut self.pairs[at as usize];
-                    known.outside =
-                        known.outside.checked_sub(count).ok_or_else(contradicting_counts)?;
-                    known.note(run);
-                }
-            }
-            if likelihood {
-                change_self_merges(&mut self.self_merges, symbols, |sum, n| *sum += n * count);
-            }
-        }
-        // These counts are of the whole corpus; from here on they change by what changes in the runs.
-        for (pair, counts) in known.iter().filter(|((left, right), _)| left == right) {
-            let seen = self.self_merges.insert(pair.0, counts.merges);
-            if seen.is_some_and(|seen| seen > counts.merges) {
-                return Err(contradicting_counts());
-            }
-        }
-        Ok(())
     }
 
     /// Enters a pair into the index and the lists of its tokens.
@@ -509,7 +450,7 @@ impl Round {
 
 impl Pair {
     fn new((left, right): (u32, u32), first: u32) -> Self {
-        Pair { left, right, count: 0, first, merged_token: UNKNOWN, outside: 0, runs: Vec::new() }
+        Pair { left, right, count: 0, first, merged_token: UNKNOWN, runs: Vec::new() }
     }
 
     /// Adds a run to those that hold the pair. Runs must come in ascending order.

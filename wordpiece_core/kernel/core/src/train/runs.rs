@@ -1,5 +1,5 @@
 //! Runs: the pieces of splits that a round holds (see `cut`), equal ones once, with the sum of their
-//! counts; or whole splits (see `watch`).
+//! counts.
 //!
 //! The symbols of all runs are in one vector, and equal runs are found by a hash table of their
 //! indices, so that a run takes little more memory than its symbols.
@@ -14,44 +14,21 @@ use rustc_hash::FxHasher;
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::sums::add;
-use crate::train::splits::{OUTSIDE, Place, Splits};
+use crate::train::splits::{Place, Splits};
 
 /// Stands for the level of a pair that has none: it is always cut.
 const NEVER: u16 = u16::MAX;
 
 /// The levels of pairs (see [`cut`](crate::train::cut)). A pair without a level is always cut.
 #[derive(Default)]
-pub struct PairLevels {
-    /// The level of each pair.
-    pub levels: HashMap<(u32, u32), u16>,
-    /// Whether a split is held whole if one of its pairs is; only with a `max_level` of 0, the best
-    /// pair is held alone.
-    pub whole_splits: bool,
-}
+pub struct PairLevels(pub HashMap<(u32, u32), u16>);
 
 impl PairLevels {
     /// Writes the levels of the pairs of a split into `levels`, which is cleared first.
     pub fn of_split(&self, symbols: &[u32], levels: &mut Vec<u16>) {
-        let level = |pair: &[u32]| self.levels.get(&(pair[0], pair[1])).copied().unwrap_or(NEVER);
+        let level = |pair: &[u32]| self.0.get(&(pair[0], pair[1])).copied().unwrap_or(NEVER);
         levels.clear();
         levels.extend(symbols.windows(2).map(level));
-        if self.whole_splits {
-            join_levels(levels, symbols);
-        }
-    }
-}
-
-/// Gives all pairs of a split the lowest level among them, or 1 if that is 0; the best pair keeps its
-/// level of 0. A character outside of the alphabet separates two splits.
-fn join_levels(levels: &mut [u16], symbols: &[u32]) {
-    let mut start = 0;
-    for part in symbols.split(|&symbol| symbol == OUTSIDE) {
-        if part.len() > 1 {
-            let pairs = &mut levels[start..start + part.len() - 1];
-            let least = pairs.iter().copied().min().unwrap_or(NEVER);
-            pairs.iter_mut().filter(|level| **level > 0).for_each(|level| *level = least.max(1));
-        }
-        start += part.len() + 1;
     }
 }
 
@@ -216,6 +193,7 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::train::splits::OUTSIDE;
     use wordpiece_testing::Random;
 
     /// Splits of few tokens, so that runs are equal, with levels of some of the pairs.
@@ -229,7 +207,7 @@ pub(crate) mod tests {
         let pairs = (1..4).flat_map(|left| (1..4).map(move |right| (left, right)));
         let levels = pairs.map(|pair| (pair, random.below(6) as u16)).filter(|(_, n)| *n < 5);
         let levels: HashMap<_, _> = levels.collect();
-        (splits, PairLevels { levels, whole_splits: random.below(2) == 0 })
+        (splits, PairLevels(levels))
     }
 
     /// The runs of splits by their definition: the count of each, and where it is first.
@@ -240,19 +218,12 @@ pub(crate) mod tests {
     ) -> BTreeMap<Vec<u32>, (u64, Place)> {
         let mut runs = BTreeMap::new();
         for (first, count, symbols) in splits.iter() {
-            let of = |pair: &[u32]| levels.levels.get(&(pair[0], pair[1])).copied();
+            let level = |pair: &[u32]| levels.0.get(&(pair[0], pair[1]));
+            let held = |pair: &[u32]| level(pair).is_some_and(|&level| level <= max_level);
             let mut start = 0;
             while start < symbols.len() {
-                // If splits are held whole, a character outside of the alphabet separates them.
                 let rest = &symbols[start..];
-                let inside = rest.iter().take_while(|&&symbol| symbol != OUTSIDE).count().max(1);
-                let least = rest[..inside].windows(2).filter_map(of).min();
-                let held = |pair: &[u32]| match (levels.whole_splits, of(pair)) {
-                    (true, Some(0)) => true,
-                    (true, _) => least.is_some_and(|least| least.max(1) <= max_level),
-                    (false, own) => own.is_some_and(|own| own <= max_level),
-                };
-                let pairs = rest[..inside].windows(2).take_while(|pair| held(pair)).count();
+                let pairs = rest.windows(2).take_while(|pair| held(pair)).count();
                 if pairs > 0 {
                     let place = (first.0, first.1 + start as u32);
                     let run = runs.entry(rest[..=pairs].to_vec()).or_insert((0, place));
@@ -268,8 +239,7 @@ pub(crate) mod tests {
     fn runs_are_those_of_a_plain_loop() {
         let mut random = Random::new(6);
         for _ in 0..1_500 {
-            let (splits, mut levels) = random_splits(&mut random);
-            levels.whole_splits = false;
+            let (splits, levels) = random_splits(&mut random);
             let max_level = random.below(6) as u16;
             let (mut runs, mut others) = (Runs::default(), Runs::default());
             runs.add_splits(&splits, &levels, max_level).unwrap();
@@ -300,8 +270,7 @@ pub(crate) mod tests {
     fn partitions_hold_all_runs_once_and_each_in_the_same_one() {
         let mut random = Random::new(9);
         for _ in 0..500 {
-            let (splits, mut levels) = random_splits(&mut random);
-            levels.whole_splits = false;
+            let (splits, levels) = random_splits(&mut random);
             let (partitions, most) = (1 + random.below(5), 1 + random.below(4));
             let plain = plain_runs(&splits, &levels, 3);
             let mut seen = BTreeMap::new();
@@ -324,30 +293,11 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn whole_splits_are_held_whole() {
-        let mut random = Random::new(7);
-        for _ in 0..1_500 {
-            let (splits, mut levels) = random_splits(&mut random);
-            levels.whole_splits = true;
-            let max_level = random.below(6) as u16;
-            let mut runs = Runs::default();
-            runs.add_splits(&splits, &levels, max_level).unwrap();
-            let found: BTreeMap<_, _> = (runs.take_sorted(100))
-                .flat_map(|part| {
-                    let rows: Vec<_> = part.iter().map(|(f, n, s)| (s.to_vec(), (n, f))).collect();
-                    rows
-                })
-                .collect();
-            assert_eq!(found, plain_runs(&splits, &levels, max_level));
-        }
-    }
-
-    #[test]
     fn sums_beyond_the_most_are_errors() {
         let mut splits = Splits::default();
         (0..2).for_each(|rank| splits.push((rank, 0), i64::MAX as u64, &[1, 2]));
         assert!(Runs::default().add_runs(&splits).is_err());
-        let levels = PairLevels { levels: [((1, 2), 0)].into_iter().collect(), whole_splits: true };
+        let levels = PairLevels([((1, 2), 0)].into_iter().collect());
         assert!(Runs::default().add_splits(&splits, &levels, 0).is_err());
     }
 }

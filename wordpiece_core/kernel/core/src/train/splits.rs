@@ -136,8 +136,6 @@ pub fn count_symbols(
 pub struct PairCount {
     /// How often it occurs.
     pub count: u64,
-    /// How many merges it makes: fewer than it occurs if it overlaps itself, as in `a a a`.
-    pub merges: u64,
     /// Where it occurs first.
     pub first: Place,
 }
@@ -169,9 +167,7 @@ impl PairCounter {
         symbols: &[u32],
     ) -> Result<(), CountOverflow> {
         self.symbols += symbols.len() as u64;
-        let mut repeats = 0; // how many equal symbols are right before
         for (at, &symbol) in symbols.iter().enumerate() {
-            repeats = if at > 0 && symbols[at - 1] == symbol { repeats + 1 } else { 0 };
             if symbol != OUTSIDE {
                 self.add_unigram(symbol, count)?;
             }
@@ -179,9 +175,7 @@ impl PairCounter {
                 && symbol != OUTSIDE
                 && next != OUTSIDE
             {
-                // Of equal symbols, those before it have been merged from the left.
-                let merges = if symbol == next && repeats % 2 == 1 { 0 } else { count };
-                let pair = PairCount { count, merges, first: (first.0, first.1 + at as u32) };
+                let pair = PairCount { count, first: (first.0, first.1 + at as u32) };
                 add_pair(&mut self.pairs, (symbol, next), pair)?;
             }
         }
@@ -211,10 +205,9 @@ pub fn add_pair(
     more: PairCount,
 ) -> Result<(), CountOverflow> {
     memory::reserve_entry(pairs);
-    let none = PairCount { count: 0, merges: 0, first: more.first };
+    let none = PairCount { count: 0, first: more.first };
     let sum = pairs.entry(pair).or_insert(none);
     sum.count = add(sum.count, more.count)?;
-    sum.merges = add(sum.merges, more.merges)?;
     sum.first = sum.first.min(more.first);
     Ok(())
 }
@@ -227,7 +220,7 @@ pub fn pair_hash((left, right): (u32, u32)) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::{counted, merged};
+    use crate::oracle::counted;
     use wordpiece_testing::Random;
 
     fn random_split(random: &mut Random, tokens: &[u32]) -> Vec<u32> {
@@ -249,12 +242,8 @@ mod tests {
             assert_eq!(all.unigrams, tokens.into_iter().collect());
             assert_eq!(all.pairs.len(), pairs.len());
             for (pair, (count, (rank, at))) in pairs {
-                let made = |(split, count): &(Vec<u32>, u64)| {
-                    (split.len() - merged(split, pair.0, pair.1, 0).len()) as u64 * count
-                };
-                let merges = splits.iter().map(made).sum();
                 let first = (rank as u64, at as u32 + 5);
-                assert_eq!(all.pairs[&pair], PairCount { count, merges, first });
+                assert_eq!(all.pairs[&pair], PairCount { count, first });
             }
         }
     }

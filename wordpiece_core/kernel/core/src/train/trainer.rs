@@ -2,9 +2,9 @@
 //!
 //! A round begins with the counts of all tokens, and with the runs that splits were cut into; with
 //! all splits, if nothing was cut. The best pair is merged in the runs as long as no pair that the
-//! round does not see could be better. There are two kinds of rounds under a budget: where the best
-//! pairs are common ones, splits are cut at rare pairs (see `cut`); else the round watches the best
-//! pairs (see `watch`).
+//! round does not see could be better (see `cut`). A round under a budget is of use where the best
+//! pairs are common ones: for the frequency, and for pmi with a support that falls. The likelihood,
+//! which depends on more counts, has rounds over all splits only.
 //!
 //! Of the pairs that it sees, a round tracks only those that occur often (see `round`), and counts
 //! anew when rarer ones may be better. That is the same rule as for pairs that were cut, with
@@ -24,7 +24,6 @@ use crate::train::round::{LongRuns, Pair, Round, RoundRuns, UNKNOWN, contradicti
 use crate::train::score::{Counts, Criterion, Score};
 use crate::train::splits::{OUTSIDE, PairCount, Splits};
 use crate::train::tokens::Tokens;
-use crate::train::watch::{Limit, Limits};
 
 /// What a training is to do.
 pub struct TrainOptions {
@@ -114,17 +113,10 @@ pub struct Trainer {
     /// The count that makes a pair eligible now; 0 before the first round of a falling support.
     support: u64,
     round: Round,
-    unseen: UnseenPairs,
+    /// Where the splits of the round were cut.
+    cut: Cut,
     /// How many merges the round has made.
     round_merges: usize,
-    /// The support at the end of the last round that made only one merge.
-    one_merge_support: Option<u64>,
-}
-
-/// What is known of the pairs that a round does not see.
-enum UnseenPairs {
-    Cut(Cut),
-    Limits(Limits),
 }
 
 /// A pair that a round may leave whole, its counts, and its level (see [`cut`](crate::train::cut)).
@@ -143,16 +135,7 @@ impl Trainer {
     pub fn new(tokens: Tokens, options: TrainOptions) -> Self {
         let support = options.min_pair_count.unwrap_or(0);
         let (merges, round) = (Vec::new(), Round::default());
-        Trainer {
-            options,
-            tokens,
-            merges,
-            support,
-            round,
-            unseen: UnseenPairs::Cut(Cut::NOWHERE),
-            round_merges: 0,
-            one_merge_support: None,
-        }
+        Trainer { options, tokens, merges, support, round, cut: Cut::NOWHERE, round_merges: 0 }
     }
 
     /// Sets how many tokens are to be trained, those at the beginning included. A training that was over
@@ -183,7 +166,6 @@ impl Trainer {
     ///
     /// Returns [`Error::Data`] if the merges do not continue this training.
     pub fn restore(&mut self, merges: Vec<Merge>, support: u64) -> Result<()> {
-        let round_merges = merges.len();
         for merge in merges {
             self.tokens.check([merge.left, merge.right])?;
             let (token, _) = self.token_of(merge.left, merge.right);
@@ -193,7 +175,6 @@ impl Trainer {
             self.merges.push(merge);
         }
         self.support = support;
-        self.end_round(round_merges);
         Ok(())
     }
 
@@ -236,13 +217,13 @@ impl Trainer {
     /// * `unigrams` - By token, its count over the whole corpus.
     /// * `largest` - The largest count of a pair that makes a token which is short enough.
     /// * `max_level` - The highest level of the pairs that the splits were not cut at.
-    /// * `candidates` - The pairs with levels, or, of a round that cuts, the best of them alone.
-    /// * `limits` - For rounds that watch pairs: the limits of all other pairs, by token.
+    /// * `best` - The best of all pairs, and its count. None: no pair is left.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Data`] or [`Error::Overflow`] if the arguments contradict each other (merging
-    /// relies on it that they do not), and [`Error::Option`] if there is no such level.
+    /// relies on it that they do not), and [`Error::Option`] if there is no such level, or for the
+    /// likelihood.
     ///
     /// # Panics
     ///
@@ -253,38 +234,40 @@ impl Trainer {
         unigrams: Vec<u64>,
         largest: u64,
         max_level: u16,
-        candidates: &[Candidate],
-        limits: &[(u32, Limit)],
+        best: Option<((u32, u32), PairCount)>,
     ) -> Result<()> {
-        self.check_pairs(&unigrams, candidates.iter().map(|(pair, count, _)| (pair, count)))?;
-        self.tokens.check(limits.iter().map(|(token, _)| *token))?;
+        self.check_criterion()?;
+        self.check_pairs(&unigrams, best.iter().map(|(pair, count)| (pair, count)))?;
         self.new_round(runs);
         let held = self.round.count_unigrams();
         if held.iter().zip(&unigrams).any(|(held, all)| held > all) {
             return Err(contradicting_counts());
         }
         self.round.unigrams = unigrams;
-        // Asked before `begin` changes the support: the candidates were chosen with this one.
-        let watches = self.watches();
-        let best = candidates.iter().find(|(_, _, level)| *level == 0);
-        self.round.best = best.map(|(pair, ..)| *pair);
+        self.round.best = best.map(|(pair, _)| pair);
         self.begin(largest)?;
         if best.is_none() {
             self.set_cut(Cut::NOWHERE, largest); // nothing is left to merge
-        } else if !watches {
+        } else {
             let ladder = self.ladder(largest);
             if max_level > ladder.max_level() {
                 return Err(Error::option(format!("there is no cut of level {max_level}")));
             }
             self.set_cut(ladder.cut(max_level), largest);
-        } else if max_level == 0 {
-            self.set_cut(Cut::ALL, largest);
-        } else {
-            self.watch(candidates, limits)?;
         }
         match self.round.best {
             Some(best) if !self.round.index.contains_key(&best) => {
                 Err(Error::data("the best pair is in none of the runs, or too long"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails for the likelihood, whose scores also depend on how often pairs overlap themselves.
+    fn check_criterion(&self) -> Result<()> {
+        match self.options.criterion {
+            Criterion::Likelihood => {
+                Err(Error::option("criterion: likelihood needs rounds over all words"))
             }
             _ => Ok(()),
         }
@@ -300,9 +283,7 @@ impl Trainer {
         pairs.try_for_each(|(&(left, right), pair)| {
             self.tokens.check([left, right])?;
             let least = unigrams[left as usize].min(unigrams[right as usize]);
-            let most_merges = if left == right { least / 2 } else { least };
-            let possible = pair.count <= least && pair.merges <= pair.count.min(most_merges);
-            if possible { Ok(()) } else { Err(contradicting_counts()) }
+            if pair.count <= least { Ok(()) } else { Err(contradicting_counts()) }
         })
     }
 
@@ -326,34 +307,11 @@ impl Trainer {
     /// Sets the cut of the round, and tracks the pairs that it sees. `largest`: the largest count of a
     /// pair.
     fn set_cut(&mut self, cut: Cut, largest: u64) {
-        self.unseen = UnseenPairs::Cut(cut);
+        self.cut = cut;
         self.track(match self.options.criterion {
             Criterion::Pmi => self.support / TRACKED_PART,
             _ => largest / TRACKED_PART,
         });
-    }
-
-    /// Makes the round one that watches these pairs.
-    fn watch(&mut self, known: &[Candidate], limits: &[(u32, Limit)]) -> Result<()> {
-        let limits = Limits::new(limits.iter().copied(), self.round.unigrams.clone());
-        self.unseen = UnseenPairs::Limits(limits);
-        let known: Vec<_> = known.iter().map(|&(pair, counts, _)| (pair, counts)).collect();
-        self.round.watch(&known, self.least(), &self.tokens, self.options.criterion)?;
-        self.fill_heap();
-        Ok(())
-    }
-
-    /// Whether the next round, if it is under a budget, watches the best pairs and holds whole splits.
-    /// Otherwise it cuts at rare pairs, and holds runs. Runs take less memory, but they are of use only
-    /// while the score follows the count, or while pairs that are cut are not eligible.
-    pub fn watches(&self) -> bool {
-        match self.options.criterion {
-            Criterion::Frequency => false,
-            _ => {
-                self.options.min_pair_count.is_some()
-                    || self.one_merge_support == Some(self.support)
-            }
-        }
     }
 
     /// The count below which no pair is ever eligible.
@@ -386,16 +344,8 @@ impl Trainer {
         let status = self.merge_best(most);
         if status != Status::Running {
             self.round = Round::default();
-            self.end_round(self.round_merges);
         }
         status
-    }
-
-    /// Notes that a round has ended after so many merges.
-    fn end_round(&mut self, merges: usize) {
-        if merges == 1 {
-            self.one_merge_support = Some(self.support);
-        }
     }
 
     fn merge_best(&mut self, most: usize) -> Status {
@@ -407,7 +357,7 @@ impl Trainer {
                 return if self.sees_all(self.least()) { Status::Done } else { Status::RoundOver };
             };
             // The best pair of all is known when a round begins, so its first merge is certain.
-            let uncertain = self.is_uncertain(pair, &score);
+            let uncertain = self.may_be_beaten_by_cut(&self.cut, &score);
             if uncertain && self.round_merges > 0 {
                 return Status::RoundOver;
             }
@@ -419,31 +369,17 @@ impl Trainer {
         Status::Running
     }
 
-    /// Whether the best pair that the round sees may not be the best of all, or occurs where the round
-    /// does not see it.
-    fn is_uncertain(&self, pair: u32, score: &Score) -> bool {
-        match &self.unseen {
-            UnseenPairs::Cut(cut) => self.may_be_beaten_by_cut(cut, score),
-            UnseenPairs::Limits(limits) => {
-                self.round.pairs[pair as usize].outside > 0 || limits.may_hide(score, self.support)
-            }
-        }
-    }
-
     fn may_be_beaten_by_cut(&self, cut: &Cut, score: &Score) -> bool {
         cut.may_hide(score, self.options.criterion, self.support, self.round.total)
     }
 
     fn sees_everything(&self) -> bool {
-        matches!(self.unseen, UnseenPairs::Cut(cut) if cut == Cut::NOWHERE)
+        self.cut == Cut::NOWHERE
     }
 
     /// Whether the round sees every pair that is eligible at a support.
     fn sees_all(&self, support: u64) -> bool {
-        match &self.unseen {
-            UnseenPairs::Cut(cut) => cut.least_count <= support && cut.most_tokens == u64::MAX,
-            UnseenPairs::Limits(limits) => limits.none_eligible(support),
-        }
+        self.cut.least_count <= support && self.cut.most_tokens == u64::MAX
     }
 
     /// The eligible pair with the highest score that the round sees; of equals, the one that
@@ -485,10 +421,7 @@ impl Trainer {
 
     /// The count below which no pair need ever be tracked.
     fn least_tracked(&self) -> u64 {
-        match &self.unseen {
-            UnseenPairs::Cut(cut) => cut.least_count.max(self.least()),
-            UnseenPairs::Limits(_) => self.least(),
-        }
+        self.cut.least_count.max(self.least())
     }
 
     /// Lowers a falling support when no pair reaches it. Returns false if it cannot fall: because it is
@@ -533,9 +466,7 @@ impl Trainer {
         counts.left = self.round.floors[pair.left as usize].max(least);
         counts.right = self.round.floors[pair.right as usize].max(least);
         let bound = Score::bound(self.options.criterion, &counts);
-        // A tie with a pair that occurs outside of the runs, too, ends the round: it comes first.
-        let first = if pair.outside > 0 { 0 } else { pair.first };
-        self.round.heap.set(at, HeapKey { bound, first });
+        self.round.heap.set(at, HeapKey { bound, first: pair.first });
     }
 
     /// The counts that a pair's score depends on, as they are. Those that only the likelihood
@@ -566,8 +497,7 @@ impl Trainer {
         let mut long = LongRuns::default();
         let mut place = |at: u32| {
             let pair = &self.round.pairs[at as usize];
-            (pair.outside == 0)
-                .then(|| *places.entry(at).or_insert_with(|| self.round.locate(pair, &mut long)))
+            *places.entry(at).or_insert_with(|| self.round.locate(pair, &mut long))
         };
         self.round.heap.walk(|key, at| {
             let Some((champion, champion_score)) = best else {
@@ -575,7 +505,7 @@ impl Trainer {
                 return true;
             };
             let order = key.bound.compare(&champion_score);
-            if order.is_lt() || (order.is_eq() && place(champion).is_none_or(|p| key.first > p.0)) {
+            if order.is_lt() || (order.is_eq() && key.first > place(champion).0) {
                 return false;
             }
             let score = self.score(at);
@@ -624,11 +554,6 @@ impl Trainer {
         } else {
             self.update_keys(&changed, [left, right, token]);
         }
-        if let UnseenPairs::Limits(limits) = &mut self.unseen {
-            for token in [left, right] {
-                limits.note_count(token, self.round.unigrams[token as usize]);
-            }
-        }
         known
     }
 
@@ -670,15 +595,6 @@ impl Trainer {
             if let Some(&pair) = self.round.index.get(&(left, right)) {
                 self.round.pairs[pair as usize].merged_token = token;
                 self.update_key(pair);
-            } else if let UnseenPairs::Limits(limits) = &mut self.unseen {
-                let unigrams = &self.round.unigrams;
-                limits.note_merged_token(
-                    left,
-                    right,
-                    unigrams,
-                    unigrams[token as usize],
-                    self.round.total,
-                );
             }
         }
         for pair in std::mem::take(&mut self.round.of_token[token as usize]) {
