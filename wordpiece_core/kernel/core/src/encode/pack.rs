@@ -375,17 +375,15 @@ mod tests {
         let mut packer = packer(6, true);
         let documents = [vec![1, 2, 3], vec![], vec![4, 5], vec![6, 7, 8], vec![9]];
         let full = add(&mut packer, 0, &documents);
-        // The first separator ends a body; the one after 9 would begin one, and is left out.
-        let expected = [CLS, 1, 2, 3, SEP, SEP, CLS, 4, 5, SEP, 6, SEP, CLS, 7, 8, SEP, 9, SEP];
-        assert_eq!(full.ids, expected);
-        assert_eq!((full.separators.as_slice(), full.len()), (&[4, 9, 15][..], 3));
-        assert_eq!(full.document_starts, [1, 1, 4, 1, 4]);
-        assert_eq!(full.document_rows, [0, 2, 3, 3, 4]);
-        assert_eq!(full.document_ends, [1, 3, 5]);
-        let special = [1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1, 0, 1];
-        assert_eq!(full.special_tokens_mask(), special);
-        let next = add(&mut packer, 5, &[vec![10, 11]]);
-        assert!(next.is_empty() && packer.finish().ids == [CLS, 10, 11, SEP, PAD, PAD]);
+        // A separator before 4 would end a body, and is left out, as the one before 10.
+        assert_eq!(full.ids, [CLS, 1, 2, 3, 4, SEP, CLS, 5, SEP, 6, 7, SEP]);
+        assert_eq!((full.separators.as_slice(), full.len()), (&[8][..], 2));
+        assert_eq!(full.document_starts, [1, 4, 1, 3]);
+        assert_eq!(full.document_rows, [0, 2, 2, 3]);
+        assert_eq!(full.document_ends, [2, 4]);
+        assert_eq!(full.special_tokens_mask(), [1, 0, 0, 0, 0, 1, 1, 0, 1, 0, 0, 1]);
+        assert_eq!(add(&mut packer, 5, &[vec![10, 11]]).ids, [CLS, 8, SEP, 9, 10, SEP]);
+        assert_eq!(packer.finish().ids, [CLS, 11, SEP, PAD, PAD, PAD]);
     }
 
     #[test]
