@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterator
 from reprlib import Repr
 
-_SHORT = Repr()
+
+class _Short(Repr):
+    def repr_int(self, x: int, level: int) -> str:
+        if x.bit_length() > 4096:  # Python writes at most 4,300 digits
+            return "a number of thousands of digits"
+        return super().repr_int(x, level)
+
+
+_SHORT = _Short()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 
 NEEDS_BEAM = "jobs need Apache Beam: pip install 'wordpiece-beam[beam]'"
@@ -121,10 +129,7 @@ def short(value: object) -> str:
 
 def shown(value: object) -> str:
     """A value as Python writes it, shortened, however large or deeply nested it is."""
-    try:
-        return _SHORT.repr(value)
-    except ValueError:  # a number of more digits than Python writes
-        return "a number of thousands of digits"
+    return _SHORT.repr(value)
 
 
 class TokenizerWarning(UserWarning):
