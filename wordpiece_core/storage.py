@@ -39,6 +39,8 @@ LASTING = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENAMETOOLONG, errno.EXDEV),
 )
 """Faults that do not go away by waiting."""
+PASSING = {408, 425, 429}
+"""Answers of HTTP for which the client is told to ask again."""
 READ_ONLY = ("http://", "https://")
 COMPLETE_WHEN_CLOSED = {"s3", "gcs", "py::fsspec+abfs", "py::fsspec+hf"}
 """Arrow's names of the file systems where a file appears when it is closed, and not before."""
@@ -195,9 +197,18 @@ def _fault(done: str, path: str, error: Exception) -> StorageError:
     fault = kind(f"{path}: cannot be {done} ({one_line(error)})")
     fault.path = path
     fault.lasting = (
-        missing or isinstance(error, PermissionError) or getattr(error, "errno", None) in LASTING
+        missing
+        or isinstance(error, PermissionError)
+        or getattr(error, "errno", None) in LASTING
+        or _is_refused(error)
     )
     return fault
+
+
+def _is_refused(error: Exception) -> bool:
+    """Whether a library says that the store has answered, and that asking again is of no use."""
+    status = getattr(getattr(error, "response", error), "status_code", None)
+    return isinstance(status, int) and 400 <= status < 500 and status not in PASSING
 
 
 writing = partial(faults, "written")

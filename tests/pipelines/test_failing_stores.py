@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -98,6 +99,24 @@ def test_a_store_that_is_busy_is_asked_again(
     store.status, store.failures = 503, 4
     assert storage.read_bytes(store.uri("corpora/in/a.txt"))
     assert store.failures == 0
+
+
+@pytest.mark.parametrize(("status", "calls"), [(404, 1), (401, 1), (429, 5), (503, 5)])
+def test_what_a_store_refuses_is_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch, status: int, calls: int
+) -> None:
+    monkeypatch.setattr(storage, "DELAYS", (0.0,) * 4)
+    made = []
+
+    def call() -> None:
+        made.append(1)
+        error = OSError("as libraries of HTTP raise it")
+        error.response = SimpleNamespace(status_code=status)  # type: ignore[attr-defined]
+        raise error
+
+    with pytest.raises(StorageError):
+        storage.attempt("read", "hf://datasets/owner/none", call)
+    assert len(made) == calls
 
 
 def test_a_call_is_tried_five_times_and_nothing_around_it(
