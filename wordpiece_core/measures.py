@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import MOST_COUNT
+from wordpiece_core.symbols import BYTES
 from wordpiece_core.tokenizer.library import LibraryEncoder, no_token
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.tokenizer.word_pieces import word_pieces
@@ -170,10 +171,19 @@ def measure(tokenizer: Tokenizer, chunks: Any, counts: Any) -> Measures:
         if isinstance(encoder, LibraryEncoder):
             encoder.add_to(sums, some)
         else:
-            sums.add(some, encoder)
+            sums.add(some.set_column(0, TABLE[0], as_in_text(tokenizer, some["word"])), encoder)
     found, uses = sums.take()
     named = dict(zip(SUMS, found, strict=True))
     return Measures(tokenizer.vocab_size, **named, uses=pa.record_batch(uses).cast(USES))
+
+
+def as_in_text(tokenizer: Tokenizer, chunks: pa.Array) -> pa.Array:
+    """Chunks as they stand in a text: with a space before, where a tokenizer takes it for the mark
+    of a word. (Those of sentencepiece put one before a text themselves.)"""
+    if tokenizer.spec.word_boundary != BYTES:
+        return chunks
+    spaced = pc.binary_join_element_wise(pa.scalar(" ", chunks.type), chunks, "")
+    return pc.if_else(pc.starts_with(chunks, " "), chunks, spaced)
 
 
 def tokens_by_id(tokenizer: Tokenizer) -> dict[int, str]:

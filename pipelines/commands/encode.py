@@ -47,8 +47,9 @@ def _print_encoded(done: Encoded) -> None:
     print(f"shards: {len(done.shards):,}{kept}{others}")
     print_tokens(manifest)
     if manifest["options"]["pack"]:
-        dropped = f", {manifest['dropped_tokens']:,} tokens at shard ends were dropped"
-        print(f"sequences: {done.rows:,}{dropped if manifest['dropped_tokens'] else ''}")
+        length, dropped = manifest["options"]["max_length"], manifest["dropped_tokens"]
+        left_out = f", {dropped:,} tokens at shard ends were dropped" if dropped else ""
+        print(f"sequences: {done.rows:,} of {length:,} ids{left_out}")
     print(f"dataset: {done.output}")
 
 

@@ -42,6 +42,8 @@ class TextColumns:
     ) -> ColumnError:
         """The error for a file without one of them. `names`: what the file has."""
         choose = f"(choose with {self.option(name)})"
+        if len(names) == 1 and ";" in names[0]:
+            choose = "(separated by semicolons? Write it with commas, or tabs as .tsv)"
         return ColumnError(f"{path}: no {what.format(name)}; {it_has(names)} {choose}")
 
     def check(self, path: str, schema: pa.Schema) -> None:

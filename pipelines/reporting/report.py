@@ -103,7 +103,7 @@ def check_libraries() -> None:
     """OptionError unless the libraries of the extra `report` are installed."""
     for name in LIBRARIES:
         if find_spec(name) is None:
-            raise OptionError(f"a report needs {name}: pip install jinja2 vl-convert-python")
+            raise OptionError(f"a report needs {name}: pip install 'wordpiece-beam[report]'")
 
 
 def check_output(path: str, *, overwrite: bool) -> None:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pipelines.reporting.scripts import are_mixed, have_digits
 from wordpiece_core import Tokenizer
+from wordpiece_core.measures import as_in_text, tokens_of
 from wordpiece_core.tokenizer.library import LibraryEncoder
 
 LISTED = 20  # words of a list
@@ -166,16 +167,14 @@ def _tokenized(tokenizer: Tokenizer, words: pa.Array) -> _Tokenized:
 
 
 def tokens_of_words(tokenizer: Tokenizer, words: pa.Array) -> tuple[pa.ListArray, str | None]:
-    """The tokens of each word, and the tokenizer's unknown token if it has one.
-
-    A tokenizer that the library `tokenizers` runs gets each word after another word and a space, as
-    in a text."""
+    """The tokens of each word as in a text, behind a space; and the tokenizer's unknown token if it
+    has one. Tokens are written as those of WordPiece, with `##` where they continue a word."""
     kind = pa.list_(pa.string())
     unknown, encoder = tokenizer.spec.tokens_by_role.get("unk_token"), tokenizer.kernel
     if isinstance(encoder, LibraryEncoder):
         return pa.array(encoder.tokens_of_chunks(words.to_pylist()), kind), unknown
-    ids = tokenizer.encode(words, add_special_tokens=False)
-    tokens = pa.array(tokenizer.vocab, pa.string()).take(ids.values)
+    ids = tokenizer.encode(as_in_text(tokenizer, words), add_special_tokens=False)
+    tokens = pa.array(tokens_of(tokenizer), pa.string()).take(ids.values)
     return pa.ListArray.from_arrays(ids.offsets, tokens, kind), unknown
 
 

@@ -109,9 +109,7 @@ def extend_job(call: ExtendCall, *, beam_args: Sequence[str] = (), progress: Pro
 
 class ExtendRun(TokenizerRun[ExtendCall, Extended]):
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        options = self.call.extension
-        Goal.of(self.tokenizer.spec, options)
-        extension = asdict(options)
+        extension = asdict(Goal.of(self.tokenizer.spec, self.call.extension).options)
         if self.call.word_counts:  # the table may have been counted without rare words
             del extension["min_word_count"]
         base = {"tokenizer": self.tokenizer.digest}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
+from tokenizers import Tokenizer as PeerTokenizer
 
 from tests.wordpiece_core.strategies import ODD
-from wordpiece_core import Tokenizer, _kernel
+from wordpiece_core import Tokenizer, _kernel, train
 from wordpiece_core.errors import InputError
 from wordpiece_core.measures import SUMS, Measures, measure, overlap, parity
 from wordpiece_core.reference import WHITE_SPACE, normalize, pre_tokenize
@@ -122,6 +124,21 @@ def test_chunks_are_what_is_between_white_space(texts: list[str]) -> None:
         plain.update(chunk for chunk in spaced.split(" ") if chunk)
     words, counts = chunks_of(texts)
     assert dict(zip(words.to_pylist(), counts.to_pylist(), strict=True)) == plain
+
+
+@pytest.mark.parametrize(
+    "split", ["gpt2", "llama3", "cl100k", "o200k", "qwen2", ["digits", "gpt2"]]
+)
+def test_words_of_bytes_are_measured_behind_a_space(split: Any, tmp_path: Path) -> None:
+    chunks = ["the", "hug", "hugs", "1999", "don't", "x-ray", "über", "日本", "(the)", "the", "hug"]
+    words = Counter(f" {chunk}" for chunk in chunks)
+    options: dict[str, Any] = {"model": "bpe", "word_boundary": "bytes", "min_pair_count": 1}
+    trained = train(dict(words), vocab_size=300, pre_tokenizer=split, **options)
+    tokenizer = trained.tokenizer(pre_tokenizer=split)
+    tokenizer.save(tmp_path)
+    peer = PeerTokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert "Ġthe" in tokenizer.vocab
+    assert measured(tokenizer, chunks) == plain_measures(peer, None, [f" {c}" for c in chunks])
 
 
 def test_figures_are_ratios_of_the_sums() -> None:

@@ -89,6 +89,9 @@ def read_tokenizer(
 def _read(path: str, lowercase: bool | None, encoding: str | None) -> TokenizerSpec:
     name = split_query(path)[0].rpartition("/")[2]
     data = read_bytes(path)
+    if data is not None and name in (VOCAB, MERGES):
+        base, query = split_query(path)
+        return _from_directory(f"{base.removesuffix(name) or '.'}{query}", lowercase)
     if data is not None and is_ranks(data):
         return read_ranks(data, encoding or name, path)
     if encoding is not None:

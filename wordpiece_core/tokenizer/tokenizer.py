@@ -572,21 +572,23 @@ class Tokenizer:
 
     def decode(
         self,
-        ids: Iterable[int],
+        ids: Iterable[int] | pa.Array | pa.Scalar,
         *,
         skip_special_tokens: bool = True,
         clean_up_tokenization_spaces: bool | None = None,
     ) -> str:
-        """Makes text of ids, as `transformers` does with the same options. WordPiece's tokens are
-        joined by spaces, continuing tokens without a space; those of other models say themselves
-        where spaces are. `clean_up_tokenization_spaces` removes spaces before punctuation in the
-        whole text, though never with BPE; None: with WordPiece alone, inside whose tokens
-        `transformers` always does that.
+        """Makes text of ids, in a list or an Arrow array, as `transformers` does with the same
+        options. WordPiece's tokens are joined by spaces, continuing tokens without a space; those
+        of other models say themselves where spaces are. `clean_up_tokenization_spaces` removes
+        spaces before punctuation in the whole text, though never with BPE; None: with WordPiece
+        alone, inside whose tokens `transformers` always does that.
         Raises InputError for an id that is not in the vocabulary.
 
         >>> Tokenizer(["[UNK]", "hug", "##s", "!"]).decode([1, 2, 3])
         'hugs!'
         """
+        if isinstance(ids, pa.Array | pa.Scalar):
+            ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids.as_py()
         tokens = [self._token(i) for i in ids]
         if skip_special_tokens:
             tokens = [token for token in tokens if token not in self.special_tokens]

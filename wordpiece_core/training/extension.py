@@ -86,6 +86,7 @@ class Goal:
         options.check_size()
         if isinstance(base.model, Bpe | Unigram):
             _check_model(base, options)
+            options = replace(options, criterion="frequency")
         else:
             check_is_wordpiece(base, "extended")
         if options.into == "unused":

@@ -74,7 +74,7 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
     figures = {
         "rows": manifest["rows"],
         "tokens of texts" if is_packed else "tokens, with special tokens": manifest["tokens"],
-        "word tokens, without them": manifest["word_tokens"],
+        "word tokens": manifest["word_tokens"],
         "unknown tokens": manifest["unknown_tokens"],
         "rows truncated to `max_length`": manifest["truncated_rows"],
         "truncated tokens": manifest["truncated_tokens"],

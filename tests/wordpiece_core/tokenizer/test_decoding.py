@@ -72,3 +72,10 @@ def test_text_of_ids_is_that_of_sentencepiece(
     some = [theirs.encode(text) for text in TEXTS]
     for ids in sequences(len(theirs), some):
         assert ours.decode(ids, skip_special_tokens=False) == theirs.decode(ids), ids
+
+
+def test_ids_of_arrow_are_decoded_as_lists_are() -> None:
+    tokenizer = wp.Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "##s"])
+    ids = tokenizer.encode(["hugs hug"])
+    for given in (ids[0], ids.values, ids[0].as_py()):
+        assert tokenizer.decode(given) == "hugs hug"

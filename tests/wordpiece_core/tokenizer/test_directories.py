@@ -269,3 +269,12 @@ def test_an_unknown_token_that_is_no_added_token_stays_that(
         ids = first.encode([text], add_special_tokens=False)[0].as_py()
         assert again.encode([text], add_special_tokens=False)[0].as_py() == ids
         assert theirs.encode(text, add_special_tokens=False) == ids
+
+
+def test_a_file_of_merges_stands_for_both(tmp_path: Path) -> None:
+    (tmp_path / "vocab.json").write_text(json.dumps(byte_vocabulary()))
+    (tmp_path / "merges.txt").write_text("".join(f"{a} {b}\n" for a, b in MERGES))
+    whole = wp.Tokenizer.load(tmp_path)
+    for name in ("vocab.json", "merges.txt"):
+        assert wp.Tokenizer.load(tmp_path / name).digest == whole.digest
+    assert whole.tokenize("12 hell") == ["12", "\u0120", "he", "ll"]

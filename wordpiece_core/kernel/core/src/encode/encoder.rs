@@ -119,11 +119,6 @@ impl Encoder {
         })
     }
 
-    /// Whether words are cut as in a text only behind a space.
-    pub fn wants_space(&self) -> bool {
-        matches!(&self.options.text, TextRules::ByteLevel(rules) if !rules.add_prefix_space)
-    }
-
     /// The id of the unknown token, if there is one.
     pub fn unk_id(&self) -> Option<u32> {
         self.options.unk_id

@@ -247,19 +247,12 @@ pub fn measure<'a>(
     measurer: &mut Measurer,
 ) -> Result<()> {
     let (mut session, mut encoding) = (encoder.session(0), Encoding::default());
-    let (mut tokens, mut spaced) = (Vec::new(), String::new());
+    let mut tokens = Vec::new();
     for (chunk, count) in chunks {
-        let added = u32::from(encoder.wants_space() && !chunk.starts_with(' '));
-        spaced.clear();
-        spaced.extend((added > 0).then_some(' '));
-        spaced.push_str(chunk);
-        session.encode(&spaced, true, &mut encoding);
+        session.encode(chunk, true, &mut encoding);
         tokens.clear();
         let placed = encoding.ids().iter().zip(encoding.offsets(0..encoding.len()));
-        tokens.extend(placed.map(|(&id, offsets)| {
-            let [start, end] = offsets.map(|at| at.saturating_sub(added));
-            PlacedToken { id, start, end }
-        }));
+        tokens.extend(placed.map(|(&id, [start, end])| PlacedToken { id, start, end }));
         measurer.add(chunk, count, &mut tokens)?;
     }
     Ok(())
