@@ -29,7 +29,7 @@ from pipelines.files import outputs
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGED
 from wordpiece_core import Tokenizer
-from wordpiece_core.errors import OptionError
+from wordpiece_core.errors import OptionError, short
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.uri import join
 
@@ -121,9 +121,11 @@ class EncodedDirectory:
             )
         own, others = self.job["options"], options if isinstance(options, dict) else {}
         for name in [*own, *others]:
-            if own.get(name) != others.get(name):
+            given, before = own.get(name), others.get(name)
+            if given != before:
                 raise OptionError(
-                    f"{self.path}: holds shards with another {name}; give another directory"
+                    f"{self.path}: holds shards with another {name}: {short(before)}, not"
+                    f" {short(given)}; give another directory"
                 )
 
 

@@ -117,7 +117,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
     elif found.sizes:
         raise OptionError(
             f"{directory.path}: holds {next(iter(found.sizes))}, no shards of this job; give an"
-            " empty one"
+            " empty directory"
         )
     return found
 
