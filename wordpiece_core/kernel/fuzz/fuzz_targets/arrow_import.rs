@@ -371,7 +371,6 @@ fn read_batch(batch: &RecordBatch) {
         splits.iter().map(|(_, count, symbols)| count as usize + symbols.len()).max()
     });
     let _ = train::Merges::read(batch);
-    let _ = train::Limits::read(batch);
     let _ = train::TokenCounts::read(batch);
     let _ = train::read_candidates(batch);
     batch.columns().iter().for_each(read);
