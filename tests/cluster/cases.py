@@ -276,8 +276,8 @@ class Run:
             return
         if self.case.fault == NO_FAULT:
             _must_end(self._start(), 0)
-            if self.case.cluster == PRISM and _runs("prism"):
-                raise CaseError("Prism runs on")
+            if self.case.cluster == PRISM:
+                self._wait(lambda: not _runs("prism"), "Prism runs on")
         elif self.case.fault == AGAIN_AND_AGAIN:
             self._kill_again_and_again()
         else:
