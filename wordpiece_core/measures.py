@@ -178,8 +178,8 @@ def measure(tokenizer: Tokenizer, chunks: Any, counts: Any) -> Measures:
 
 
 def as_in_text(tokenizer: Tokenizer, chunks: pa.Array) -> pa.Array:
-    """Chunks as they stand in a text: with a space before, where a tokenizer takes it for the mark
-    of a word. (Those of sentencepiece put one before a text themselves.)"""
+    """Chunks as they stand in a text: with a space before them, where a tokenizer expects it at the
+    beginning of a word. (Those of sentencepiece put one before a text themselves.)"""
     if tokenizer.spec.word_boundary != BYTES:
         return chunks
     spaced = pc.binary_join_element_wise(pa.scalar(" ", chunks.type), chunks, "")

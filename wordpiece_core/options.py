@@ -31,6 +31,7 @@ from wordpiece_core.option_kinds import (
 from wordpiece_core.symbols import (
     ALWAYS,
     BYTES,
+    ROLES,
     SPACE_MARK,
     SPECIAL_TOKENS,
     WHITE_SPACE,
@@ -477,7 +478,7 @@ class TrainingOptions(Declared):
         for name, token in roles.items():
             if token not in self.special_tokens:
                 raise OptionError(f"{name}: {token} is not in `special_tokens`")
-            if token in SPECIAL_TOKENS and name == f"{token.strip('[]').lower()}_token":
+            if ROLES.get(name) == token:
                 object.__setattr__(self, name, None)  # it has this role anyway
         if self.model == WORDPIECE and self.unk_token is not None:
             raise OptionError(f"unk_token: of wordpiece it is {UNK}")

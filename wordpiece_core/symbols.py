@@ -18,6 +18,7 @@ from __future__ import annotations
 WORD_END, SPACE_MARK, BYTES = "</w>", "▁", "bytes"  # ▁ is U+2581
 END_APART = "</w> apart"
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+ROLES = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
 WHITE_SPACE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(
     map(chr, range(0x2000, 0x200B))
 )

@@ -39,10 +39,9 @@ def main() -> None:
     name = f"wordpiece-beam {version('wordpiece-beam')}"
     path = args.model / "tokenizer.json"
     try:
-        load(path)
+        harness.run("wordpiece-beam", name, "python", lambda: load(path), encode, args)
     except (wp.WordpieceError, wp.EncodedByLibraryWarning) as error:
         harness.unsupported(name, "python", str(error))
-    harness.run("wordpiece-beam", name, "python", lambda: load(path), encode, args)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import starmap
 from typing import Any
 
@@ -20,6 +21,7 @@ from wordpiece_core.measures import as_in_text, tokens_of
 from wordpiece_core.tokenizer.library import LibraryEncoder
 
 LISTED = 20  # words of a list
+TOKENIZERS = 8  # whose tokens are kept
 FREQUENT = 1_000  # words of several tokens, the most frequent, among which to look for most tokens
 SAMPLED = 30  # rare words that are shown
 FOUR_OR_MORE = 4  # tokens of a word; more are counted together
@@ -174,8 +176,14 @@ def tokens_of_words(tokenizer: Tokenizer, words: pa.Array) -> tuple[pa.ListArray
     if isinstance(encoder, LibraryEncoder):
         return pa.array(encoder.tokens_of_chunks(words.to_pylist()), kind), unknown
     ids = tokenizer.encode(as_in_text(tokenizer, words), add_special_tokens=False)
-    tokens = pa.array(tokens_of(tokenizer), pa.string()).take(ids.values)
+    tokens = _written(tokenizer).take(ids.values)
     return pa.ListArray.from_arrays(ids.offsets, tokens, kind), unknown
+
+
+@lru_cache(TOKENIZERS)
+def _written(tokenizer: Tokenizer) -> pa.Array:
+    """All tokens of a tokenizer, as the page shows them. Each part of a table needs them."""
+    return pa.array(tokens_of(tokenizer), pa.string())
 
 
 def _largest(name: str, table: pa.Table, mask: pa.Array, by: pa.Array) -> list[TokenizedWord]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from wordpiece_core.options import TextOptions
-from wordpiece_core.symbols import SPACE_MARK, SPECIAL_TOKENS
+from wordpiece_core.symbols import ROLES, SPACE_MARK, SPECIAL_TOKENS
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.models import (
     BERT_TEMPLATE,
@@ -26,7 +26,6 @@ from wordpiece_core.tokenizer.models import (
 )
 from wordpiece_core.tokenizer.vocabulary import is_unused
 
-ROLES = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
 # The roles of tokens by what they are usually called, for files that do not say them.
 USUAL_ROLES = {
     "pad_token": ("<pad>", "[PAD]"),

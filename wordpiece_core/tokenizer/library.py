@@ -18,8 +18,8 @@ import pyarrow as pa
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line, shown
 from wordpiece_core.rules import truncated_lengths
-from wordpiece_core.symbols import BYTES, SPACE_MARK
-from wordpiece_core.tokenizer.files import AS_IT_IS, ROLES, TokenizerSpec, usual_roles
+from wordpiece_core.symbols import BYTES, ROLES, SPACE_MARK
+from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec, usual_roles
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import model_kind
 from wordpiece_core.tokenizer.models import Layout, Library, Template

@@ -243,7 +243,7 @@ class Merging(RoundAlgorithm):
             tokens.batch,
             largest=chosen.facts["largest"],
             max_level=sample.facts["max_level"],
-            candidates=chosen.batch,
+            candidates=chosen.batch.filter(pc.equal(chosen.batch["level"], 0)),  # the best pair
         )
 
     def decide(self, told: Told) -> FinishedRound:

@@ -17,9 +17,10 @@ from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.keywords import TextKeywords, TrainingKeywords
 from wordpiece_core.options import BPE, UNIGRAM, UNK, TextOptions, TrainingOptions
 from wordpiece_core.summary import Summarized
+from wordpiece_core.symbols import ROLES
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.composing import composed
-from wordpiece_core.tokenizer.files import NO_TEMPLATE, ROLES, TokenizerSpec, own_special_tokens
+from wordpiece_core.tokenizer.files import NO_TEMPLATE, TokenizerSpec, own_special_tokens
 from wordpiece_core.tokenizer.models import Bpe, Unigram
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import reserved_tokens

@@ -9,9 +9,9 @@ from typing import Any
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import TextOptions
-from wordpiece_core.symbols import SPECIAL_TOKENS
+from wordpiece_core.symbols import ROLES, SPECIAL_TOKENS
 from wordpiece_core.text_parts import GPT2
-from wordpiece_core.tokenizer.files import AS_IT_IS, ROLE_NAMES, ROLES, TokenizerSpec
+from wordpiece_core.tokenizer.files import AS_IT_IS, ROLE_NAMES, TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import check_added_token
 from wordpiece_core.tokenizer.models import Layout

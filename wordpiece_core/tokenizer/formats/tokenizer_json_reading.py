@@ -9,9 +9,8 @@ from typing import Any
 
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import UNK
-from wordpiece_core.symbols import SPECIAL_TOKENS, WORD_END, byte_tokens
+from wordpiece_core.symbols import ROLES, SPECIAL_TOKENS, WORD_END, byte_tokens
 from wordpiece_core.tokenizer.files import (
-    ROLES,
     TokenizerSpec,
     trimming_unless_usual,
     usual_roles,
