@@ -27,6 +27,7 @@ from benchmarks.formats import formats
 from benchmarks.heaps import heaps
 from benchmarks.held_out import held_out
 from benchmarks.hundred_gigabytes import hundred_gigabytes
+from benchmarks.large_text import large_text
 from benchmarks.layout import layout
 from benchmarks.many_shards import many_shards
 from benchmarks.many_words import hundred_million, ten_million
@@ -46,7 +47,7 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     benchmark.__name__: benchmark
     for benchmark in (
         *(encode_kernel, encode_peers, encode_files, start_up),
-        *(encode_job, encode_large, small_files, layout, many_shards, id_encodings),
+        *(encode_job, encode_large, large_text, small_files, layout, many_shards, id_encodings),
         *(train_job, train_bpe, merge_loop, rounds, ten_million, hundred_million),
         *(count_job, count_kernel, count_compressed, count_growth, count_large),
         *(hundred_gigabytes, heaps, held_out, memory, formats),
@@ -55,7 +56,8 @@ BENCHMARKS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     )
 }
 ONLY_WHEN_NAMED = (
-    *("ten_million", "hundred_million", "many_shards", "count_large", "hundred_gigabytes"),
+    *("ten_million", "hundred_million", "many_shards", "count_large", "large_text"),
+    "hundred_gigabytes",
 )
 PACKAGES = (
     *("apache-beam", "pyarrow", "tokenizers", "transformers", "datasets"),

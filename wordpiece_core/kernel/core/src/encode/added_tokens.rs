@@ -81,6 +81,19 @@ impl AddedTokenSearch {
         Ok(AddedTokenSearch { searches: [Search::new(early)?, Search::new(late)?] })
     }
 
+    /// A search for what is left of the tokens that are `normalized` without some characters; None if
+    /// there are no such tokens. Where that is not found, no token is, whatever became such a character.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Option`] if the tokens are too large for a search.
+    pub fn late_without(&self, characters: &[char]) -> Result<Option<AhoCorasick>> {
+        let Some(Search { tokens, .. }) = &self.searches[1] else { return Ok(None) };
+        let left = tokens.iter().map(|token| token.content.replace(characters, ""));
+        let searched = AhoCorasick::new(left);
+        searched.map(Some).map_err(|error| Error::option(format!("added tokens: {error}")))
+    }
+
     /// Calls `each` with the sections of a text, in order.
     #[inline]
     pub fn split(&self, text: &str, mut each: impl FnMut(Section)) {

@@ -9,6 +9,7 @@
 
 mod longest;
 mod merge_table;
+mod parts;
 mod ranks;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use crate::text::marks::{SPACE_MARK, WORD_END, WordBoundary};
 
 use longest::{Longest, LongestScratch};
 use merge_table::MergeTable;
+pub use parts::Parts;
 pub use ranks::merges_of_ranks;
 
 /// How words become tokens.
@@ -90,11 +92,8 @@ pub struct Bpe {
     /// Tokens by how they are written, if a word that is a token stays whole: those that merges would not
     /// make of it.
     whole: HashMap<Box<str>, u32>,
-    /// The characters before a [`SPACE_MARK`] inside of tokens; None if a word must not be cut there.
-    before_marks: Option<HashSet<char>>,
-    /// Whether a character that is no symbol separates what is before it from a [`SPACE_MARK`] behind
-    /// it: it does not vanish, and no merge takes what it becomes.
-    unknown_ends: bool,
+    /// Where words are split into parts; None if they must not be.
+    parts: Option<Parts>,
 }
 
 /// The ids of characters as symbols, or `NONE`.
@@ -218,11 +217,10 @@ impl Bpe {
                 .any(|(left, right)| unknown.contains(left) || unknown.contains(right));
         let splits = !options.ignore_merges && inner.id(SPACE_MARK) != NONE && suffix.is_empty();
         Ok(Bpe {
-            before_marks: splits.then(|| before_marks(ids.keys())),
+            parts: splits.then(|| Parts::new(ids.keys().copied(), unknown_ends)),
             inner,
             last: Symbols::new(&ids, suffix),
             bytes,
-            unknown_ends,
             longest,
             written: vocabulary.iter().map(|token| token.len() as u32).collect(),
             merges: table,
@@ -238,23 +236,9 @@ impl Bpe {
         self.options.word_boundary
     }
 
-    /// Calls `each` with parts of a word whose tokens are together those of the word: no token has what is
-    /// at the end of one and what the next begins with, a [`SPACE_MARK`]. Mostly they are words with
-    /// their spaces, so that they can be cached.
-    pub fn each_part<'a>(&self, word: &'a str, mut each: impl FnMut(&'a str)) {
-        let mut rest = word;
-        let ends = |c| c != SPACE_MARK && (self.unknown_ends || self.inner.id(c) != NONE);
-        if let Some(before_marks) = &self.before_marks {
-            for (at, _) in word.match_indices(SPACE_MARK) {
-                let start = word.len() - rest.len();
-                let before = word[start..at].chars().next_back();
-                if before.is_some_and(|c| ends(c) && !before_marks.contains(&c)) {
-                    each(&word[start..at]);
-                    rest = &word[at..];
-                }
-            }
-        }
-        each(rest);
+    /// See [`Model::parts`](crate::encode::model::Model::parts).
+    pub fn parts(&self) -> Option<&Parts> {
+        self.parts.as_ref()
     }
 
     /// Cuts a word into its tokens.
@@ -551,16 +535,6 @@ impl BpeScratch {
             self.work += _work;
         }
     }
-}
-
-/// The characters before a [`SPACE_MARK`] inside of tokens, other than that itself.
-fn before_marks<'a>(tokens: impl Iterator<Item = &'a &'a str>) -> HashSet<char> {
-    let mut found = HashSet::default();
-    for token in tokens {
-        let pairs = token.chars().zip(token.chars().skip(1));
-        found.extend(pairs.filter(|pair| pair.1 == SPACE_MARK).map(|pair| pair.0));
-    }
-    found
 }
 
 fn heap_entry(rank: u32, at: usize) -> Reverse<u64> {

@@ -18,9 +18,12 @@ mod trimming;
 
 use std::sync::Mutex;
 
+use aho_corasick::AhoCorasick;
+
 use crate::base::error::Result;
 use crate::encode::added_tokens::{AddedToken, AddedTokenSearch};
 use crate::encode::model::Model;
+use crate::text::marks::SPACE_MARK;
 use crate::text::rules::TextRules;
 
 use cache::{Caches, HeldIds};
@@ -87,6 +90,9 @@ pub struct Encoder {
     /// What is put before each word, where the rules of text do not do it.
     word_mark: Option<char>,
     added_tokens: AddedTokenSearch,
+    /// What is searched for in texts that only marks for spaces are written in: where it is found, they
+    /// may have added tokens that are `normalized`.
+    late_tokens: Option<AhoCorasick>,
     held_ids: HeldIds,
     /// The caches of sessions that have ended, for those to come; None: of one that has not ended.
     caches: Mutex<Vec<Option<Caches>>>,
@@ -108,6 +114,7 @@ impl Encoder {
         }
         let added_tokens = AddedTokenSearch::new(added_tokens)?;
         Ok(Encoder {
+            late_tokens: added_tokens.late_without(&[' ', SPACE_MARK])?,
             word_mark: match options.text {
                 TextRules::Bert(_) => options.model.word_mark(),
                 TextRules::ByteLevel(_) | TextRules::Metaspace(_) | TextRules::Composed(_) => None,

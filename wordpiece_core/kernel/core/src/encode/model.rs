@@ -1,7 +1,7 @@
 //! What cuts words into the tokens of a vocabulary: one of three models.
 
 use crate::base::error::{Error, Result};
-use crate::encode::bpe::{Bpe, BpeScratch};
+use crate::encode::bpe::{Bpe, BpeScratch, Parts};
 use crate::encode::matcher::{Matcher, Token, UnkScope};
 use crate::encode::sampling::{Sampling, SamplingKind, SplitMix64};
 use crate::encode::unigram::{Unigram, UnigramScratch, Weights};
@@ -81,6 +81,15 @@ impl Model {
                 WordBoundary::Bytes => Some(' '),
                 WordBoundary::None | WordBoundary::End => None,
             },
+        }
+    }
+
+    /// Where words can be split into parts whose tokens are together those of the word; None if they
+    /// must not be split, or need not.
+    pub fn parts(&self) -> Option<&Parts> {
+        match self {
+            Model::Bpe(bpe) => bpe.parts(),
+            Model::WordPiece(_) | Model::Unigram(_) => None,
         }
     }
 

@@ -51,6 +51,11 @@ impl CharsMap {
         Ok(map)
     }
 
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
     /// Whether all strings and results are there. Strings may share nodes, but not without end.
     fn check(&self) -> std::result::Result<(), &'static str> {
         let mut strings = 0;

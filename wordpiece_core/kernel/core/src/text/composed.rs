@@ -19,6 +19,7 @@ pub use pre_tokenizer::Pieces;
 use pre_tokenizer::{PreTokenizer, PreTokenizerJson, PrependScheme};
 
 use crate::base::error::{Error, Result};
+use crate::text::marks::SPACE_MARK;
 use crate::text::segments::SegmentSink;
 
 /// A normalizer, and the steps of pre-tokenizers.
@@ -42,6 +43,16 @@ pub struct Composed {
     needs_origins: bool,
     /// Whether that is so of pieces that were changed before.
     needs_origins_of_changed: bool,
+    marks: Option<SpaceMarks>,
+}
+
+/// What rules do that only write [`SPACE_MARK`]s for spaces, and one before a text.
+#[derive(Clone, Copy, Debug)]
+struct SpaceMarks {
+    /// Which texts one is put before.
+    prepend: PrependScheme,
+    /// Whether it is put before a text, too, that begins with one.
+    repeats: bool,
 }
 
 impl Composed {
@@ -77,7 +88,18 @@ impl Composed {
         let needs_origins_of_changed = before.any(PreTokenizer::changes_text);
         let needs_origins = steps.iter().any(of_first);
         let needs_origins_of_changed = needs_origins && needs_origins_of_changed;
-        Ok(Composed { normalizer, steps, needs_origins, needs_origins_of_changed })
+        let marks = match (&normalizer, &steps[..]) {
+            (Some(normalizer), []) => {
+                let prepends = normalizer.marks_spaces();
+                let scheme = |p| if p { PrependScheme::Always } else { PrependScheme::Never };
+                prepends.map(|p| SpaceMarks { prepend: scheme(p), repeats: true })
+            }
+            (None, &[PreTokenizer::Spaces { mark: SPACE_MARK, prepend }]) => {
+                Some(SpaceMarks { prepend, repeats: false })
+            }
+            _ => None,
+        };
+        Ok(Composed { normalizer, steps, needs_origins, needs_origins_of_changed, marks })
     }
 
     /// Whether a text is normalized already, as far as can be told quickly, and its pieces can do without
@@ -101,6 +123,31 @@ impl Composed {
             normalizer.normalize(&mut text);
         }
         text
+    }
+
+    /// Whether all that is done with a text is that spaces become [`SPACE_MARK`]s, and that one is put
+    /// before it.
+    pub fn only_marks_spaces(&self) -> bool {
+        self.marks.is_some()
+    }
+
+    /// Whether one is put before a part of a text, of such rules. `is_first`: whether it is at the
+    /// beginning of the text.
+    pub fn puts_mark_before(&self, part: &str, is_first: bool) -> bool {
+        self.marks.is_some_and(|SpaceMarks { prepend, repeats }| {
+            let is_wanted = match prepend {
+                PrependScheme::Always => true,
+                PrependScheme::First => is_first,
+                PrependScheme::Never => false,
+            };
+            is_wanted && (repeats || !part.starts_with([' ', SPACE_MARK]))
+        })
+    }
+
+    /// The character of a piece for one of its segment: of rules that only mark spaces, the mark.
+    #[inline]
+    pub fn in_piece(&self, c: char) -> char {
+        if c == ' ' && self.marks.is_some() { SPACE_MARK } else { c }
     }
 
     /// The content of an added token as it is in normalized texts.

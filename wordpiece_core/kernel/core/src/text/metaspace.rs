@@ -390,6 +390,15 @@ impl Metaspace {
             }
             return;
         }
+        if text.is_ascii() && !text.contains('\r') {
+            for at in 0..text.len() {
+                let itself = &text[at..at + 1];
+                if !each(at, 1, self.map.shortest(itself).unwrap_or(itself)) {
+                    return;
+                }
+            }
+            return;
+        }
         for (at, grapheme) in text.grapheme_indices(true) {
             // So does `tokenizers`: of a short grapheme only the beginning decides what it becomes.
             let short = Some(grapheme).filter(|_| grapheme.len() < SHORT_GRAPHEME);
@@ -438,6 +447,10 @@ impl Metaspace {
     /// Whether text is cut before the character at `at`.
     #[inline]
     fn cuts_at(&self, text: &str, at: usize) -> bool {
+        let bytes = text.as_bytes();
+        if bytes[at] == b' ' && at > 0 && bytes[at - 1].is_ascii() {
+            return true; // a space is always one of them
+        }
         let Some(c) = text[at..].chars().next() else { return false };
         if !self.is_cut(c) {
             return false;

@@ -107,6 +107,10 @@ impl TextRules {
     pub fn normalize(&self, raw: &str, word: &mut String) {
         match self {
             TextRules::Bert(rules) => rules.normalize(raw, word),
+            TextRules::Composed(rules) if rules.only_marks_spaces() => {
+                word.clear();
+                raw.chars().for_each(|c| memory::push_char(word, rules.in_piece(c)));
+            }
             TextRules::ByteLevel(_) | TextRules::Composed(_) => {
                 word.clear();
                 memory::push_str(word, raw);
@@ -124,8 +128,9 @@ impl TextRules {
     pub fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
         match self {
             TextRules::Bert(rules) => rules.each_normalized(raw, each),
-            TextRules::ByteLevel(_) | TextRules::Composed(_) => {
-                raw.chars().zip(0..).for_each(|(c, index)| each(c, index));
+            TextRules::ByteLevel(_) => raw.chars().zip(0..).for_each(|(c, index)| each(c, index)),
+            TextRules::Composed(rules) => {
+                raw.chars().zip(0..).for_each(|(c, index)| each(rules.in_piece(c), index));
             }
             TextRules::Metaspace(rules) => rules.each_normalized(raw, each),
         }

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use aho_corasick::AhoCorasick;
+
 use super::Encoder;
 use super::cache::{Cache, Gathering, SpannedToken, TakeIds, TakeSegments};
 use super::encoding::Encoding;
@@ -11,8 +13,9 @@ use super::spans::{CharPosition, spans};
 use super::tokenize::{MOST_BYTES, Scratch, too_long};
 use super::trimming::{SharedSpaces, spaces};
 use crate::base::error::give_up;
+use crate::base::memory;
 use crate::encode::added_tokens::Section;
-use crate::encode::model::Model;
+use crate::encode::bpe::Parts;
 use crate::text::composed::{AlignedText, Composed, Origin, Pieces};
 use crate::text::segment_table::Batch;
 use crate::text::segments::{Segment, SegmentSink};
@@ -47,7 +50,7 @@ pub(super) struct ComposedText<'a> {
     pub(super) spans: bool,
 }
 
-impl Session<'_> {
+impl<'e> Session<'e> {
     /// Encodes a text. Returns how many added tokens are in it.
     pub(super) fn encode_composed(
         &mut self,
@@ -72,6 +75,10 @@ impl Session<'_> {
             }
             Section::Text(range) => {
                 let part = &text[range.clone()];
+                if !spans && let Some(parts) = self.raw_parts(rules, part) {
+                    let puts_mark = rules.puts_mark_before(part, range.start == 0);
+                    return self.push_raw_parts(parts, part, puts_mark, encoding);
+                }
                 let changed;
                 let normalized = if !spans && rules.leaves(part) {
                     Normalized::AsItWas(part)
@@ -103,6 +110,42 @@ impl Session<'_> {
             }
         });
         added
+    }
+
+    /// Where a part of a text is split as it is, if its spaces are only marked: its model has the parts of
+    /// the marked one.
+    fn raw_parts(&self, rules: &Composed, part: &str) -> Option<&'e Parts> {
+        let encoder = self.encoder;
+        let is_found = |late: &AhoCorasick| late.is_match(part);
+        let splits = rules.only_marks_spaces()
+            && self.drawing.is_none()
+            && !encoder.late_tokens.as_ref().is_some_and(is_found);
+        encoder.options.model.parts().filter(|_| splits)
+    }
+
+    /// Appends the ids of a part of a text that is split so. `puts_mark`: whether a mark is put before it.
+    fn push_raw_parts(
+        &mut self,
+        parts: &Parts,
+        text: &str,
+        puts_mark: bool,
+        encoding: &mut Encoding,
+    ) {
+        let (words, length) = (encoding.words, encoding.len());
+        let Session { encoder, caches, scratch, .. } = self;
+        let taker = TakeIds { encoder, cache: &mut caches.ids, scratch, encoding };
+        let mut gathering = Gathering::new(text, &mut caches.batch, taker);
+        let mut is_first = puts_mark;
+        parts.each(text, true, |Range { start, end }| {
+            if !std::mem::take(&mut is_first) {
+                return gathering.segment(text.as_bytes(), start, end);
+            }
+            let mut first = String::from(' '); // it becomes the mark
+            memory::push_str(&mut first, &text[..end]);
+            gathering.added(&first);
+        });
+        gathering.flush();
+        encoding.words = words + usize::from(encoding.len() > length);
     }
 
     /// Appends the ids of a range of a text that is split where it is.
@@ -168,13 +211,9 @@ impl Session<'_> {
             let (words, length) = (encoding.words, encoding.len());
             let taker = TakeIds { encoder, cache: &mut caches.ids, scratch, encoding };
             let mut gathering = Gathering::new(text, &mut caches.batch, taker);
-            match (&encoder.options.model, pieces.only()) {
-                (Model::Bpe(bpe), Some(word)) => {
-                    let mut start = 0;
-                    bpe.each_part(word, |part| {
-                        gathering.segment(bytes, start, start + part.len());
-                        start += part.len();
-                    });
+            match (encoder.options.model.parts(), pieces.only()) {
+                (Some(parts), Some(word)) => {
+                    parts.each(word, false, |part| gathering.segment(bytes, part.start, part.end));
                     gathering.flush();
                     encoding.words = words + usize::from(encoding.len() > length);
                 }

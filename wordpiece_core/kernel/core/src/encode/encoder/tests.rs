@@ -1,10 +1,13 @@
 use super::cache::{CACHE_LIMIT, CACHED, Caches};
 use super::*;
 use crate::encode::added_tokens::AddedToken;
+use crate::encode::bpe::{Bpe, BpeOptions};
 use crate::encode::matcher::UnkScope;
 use crate::encode::model::WordPiece;
+use crate::text::composed::Composed;
+use crate::text::marks::WordBoundary;
 use crate::text::pre_tokenize::TextOptions;
-use wordpiece_testing::peak_of;
+use wordpiece_testing::{Random, peak_of};
 
 const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
 
@@ -155,6 +158,78 @@ fn what_was_found_is_not_used_once_the_cache_is_emptied() {
             let expected: Vec<u32> =
                 expected.flat_map(|(known, new)| [&new[..], known].concat()).collect();
             assert_eq!(read(&mut session, &together, spans).ids(), expected, "{text}");
+        }
+    }
+}
+
+/// Rules as Llama 2's, with or without a normalizer, and their encoder.
+fn llama_2(
+    normalizer: Option<&str>,
+    pre_tokenizer: Option<&str>,
+    merges: &[(u32, u32)],
+) -> Encoder {
+    let vocabulary = ["<unk>", "<s>", "▁", "a", "b", "▁▁", "▁a", "ab", "b▁", "é", "b▁a", "aé"];
+    let bpe = BpeOptions {
+        word_boundary: WordBoundary::None,
+        unk_id: Some(0),
+        byte_fallback: false,
+        fuse_unk: true,
+        ignore_merges: false,
+        tied: Vec::new(),
+    };
+    let late = AddedToken { content: "<s>".into(), id: 1, normalized: true, ..Default::default() };
+    let options = EncoderOptions {
+        text: TextRules::Composed(
+            Composed::new(normalizer, pre_tokenizer, false).expect("they are known").into(),
+        ),
+        model: Model::Bpe(Box::new(
+            Bpe::new(&vocabulary, merges, &[], bpe).expect("all are there"),
+        )),
+        vocab_size: vocabulary.len(),
+        unk_id: Some(0),
+        added_tokens: vec![late],
+        trimming: None,
+    };
+    Encoder::new(options).expect("no two special tokens are alike")
+}
+
+#[test]
+fn text_whose_spaces_are_only_marked_is_encoded_as_it_is_once_they_are() {
+    let replace = r#"{"type": "Replace", "pattern": {"String": " "}, "content": "▁"}"#;
+    let prepend = r#"{"type": "Prepend", "prepend": "▁"}"#;
+    let both = format!(r#"{{"type": "Sequence", "normalizers": [{prepend}, {replace}]}}"#);
+    let model = r#"{"type": "SentencePiece", "precompiled_charsmap": "", "add_dummy_prefix": true,
+        "remove_extra_whitespaces": false, "escape_whitespaces": true,
+        "treat_whitespace_as_suffix": false, "user_defined_symbols": []}"#;
+    let metaspace = |scheme: &str| {
+        format!(
+            r#"{{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "{scheme}", "split": false}}"#
+        )
+    };
+    let schemes = ["always", "first", "never"].map(metaspace);
+    let normalizers = [replace, &both, model].map(|normalizer| (Some(normalizer), None));
+    let pre_tokenizers = schemes.iter().map(|scheme| (None, Some(scheme.as_str())));
+    let merge_lists: [&[(u32, u32)]; 2] =
+        [&[(2, 2), (2, 3), (3, 4)], &[(4, 2), (2, 2), (8, 3), (3, 9), (2, 3)]];
+    let parts = ["a", "b", " ", " ", "▁", "é", "z", "<s>", "<s", ">", "日", "\n"];
+    let mut random = Random::new(47);
+    for (normalizer, pre_tokenizer) in normalizers.into_iter().chain(pre_tokenizers) {
+        for merges in merge_lists {
+            let encoder = llama_2(normalizer, pre_tokenizer, merges);
+            let mut session = encoder.session(0);
+            for _ in 0..if cfg!(debug_assertions) { 1_000 } else { 20_000 } {
+                let kinds = 2 + random.below(parts.len() - 2);
+                let text: String =
+                    (0..random.below(24)).map(|_| parts[random.below(kinds)]).collect();
+                let [quick, aligned] = [false, true].map(|spans| read(&mut session, &text, spans));
+                assert_eq!(
+                    quick.ids(),
+                    aligned.ids(),
+                    "{text:?}, {normalizer:?}, {pre_tokenizer:?}"
+                );
+                assert_eq!(quick.words, aligned.words, "{text:?}");
+                assert_eq!(quick.word_tokens, aligned.word_tokens, "{text:?}");
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use super::sentencepiece::{SentencePiece, SentencePieceJson};
 use crate::base::error::{Error, Result};
 use crate::text::byte_level::byte_character;
 use crate::text::charsmap::CharsMap;
+use crate::text::marks::SPACE_MARK;
 use crate::text::pre_tokenize::{is_chinese, is_removed};
 use crate::text::unicode::{is_whitespace, lowercase};
 
@@ -152,6 +153,26 @@ impl Normalizer {
             }
             Normalizer::Replace(matcher, _) => !matcher.is_found_in(text),
             _ => text.is_empty(),
+        }
+    }
+
+    /// Whether a [`SPACE_MARK`] is put before a text, if that and marks in place of spaces are all that
+    /// is done; None if it is not.
+    pub fn marks_spaces(&self) -> Option<bool> {
+        let is_mark = |string: &str| string.chars().eq([SPACE_MARK]);
+        match self {
+            Normalizer::Replace(Matcher::Text(space), mark) => {
+                (space == " " && is_mark(mark)).then_some(false)
+            }
+            Normalizer::SentencePiece(rules) => rules.marks_spaces(),
+            Normalizer::Sequence(parts) => match &parts[..] {
+                [only] => only.marks_spaces(),
+                [Normalizer::Prepend(prefix), other] | [other, Normalizer::Prepend(prefix)] => {
+                    (is_mark(prefix) && other.marks_spaces() == Some(false)).then_some(true)
+                }
+                _ => None,
+            },
+            _ => None,
         }
     }
 

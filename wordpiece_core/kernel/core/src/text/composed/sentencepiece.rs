@@ -64,6 +64,12 @@ impl SentencePiece {
         })
     }
 
+    /// See [`Normalizer::marks_spaces`](super::normalizer::Normalizer::marks_spaces).
+    pub fn marks_spaces(&self) -> Option<bool> {
+        let only_marks = self.map.is_empty() && self.symbols.is_none() && self.space == SPACE_MARK;
+        (only_marks && !self.removes_extra && !self.adds_last).then_some(self.adds_first)
+    }
+
     /// Normalizes a text.
     pub fn normalize(&self, text: &mut AlignedText) {
         text.rewrite(|old, new| self.write(old, new));

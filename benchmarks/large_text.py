@@ -1,0 +1,74 @@
+"""Training a tokenizer like Llama 3's on 4 GB of text, and encoding it: whole processes, Parquet to
+Parquet.
+
+The text is the corpus 70 times over, once the same each time, and once in copies that share no
+words (`benchmarks.count_growth`): real text of this size lies between the two.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from benchmarks.count_growth import write_copy
+from benchmarks.measure import WORDPIECE, Row, Taken, in_turn, number, process_columns, run_process
+from benchmarks.setting import Setting, megabytes, read_texts
+
+COPIES = 70
+VOCAB_SIZE = 64_000
+
+
+def large_text(setting: Setting) -> Iterator[Row]:
+    """70 times the text with 64,000 byte-level tokens, whole processes"""
+    texts = read_texts(setting.groups[setting.main_group])
+    size = COPIES * megabytes(texts)
+    for name in ("the same text", "no words in common"):
+        source = setting.work / name
+        source.mkdir()
+        for k in range(COPIES):
+            made = source / f"{k:03}.parquet"
+            if k and name == "the same text":
+                made.hardlink_to(source / "000.parquet")
+            else:
+                write_copy(texts, k, made)
+        tokenizer, dataset = setting.work / "tokenizer", setting.work / "dataset"
+        train = ["--config", "llm-bpe", "--vocab-size", str(VOCAB_SIZE)]
+        commands = {
+            "train": ["train", str(source), *train, "--output", str(tokenizer)],
+            "encode": [
+                "encode",
+                str(source),
+                "--tokenizer",
+                str(tokenizer),
+                "--output",
+                str(dataset),
+            ],
+        }
+        for job, command in commands.items():
+            taken = in_turn({job: partial(_run, setting, command)}, setting.runs)[job]
+            tokens = _tokens(dataset) if job == "encode" else 0
+            seconds = statistics.median(run.seconds for run in taken)
+            yield {
+                "70 copies": name,
+                "job": job,
+                "GB": number(size / 1000),
+                "million tokens": number(tokens / 1e6) if tokens else "",
+                **process_columns(taken, size),
+                "million tokens/s": number(tokens / 1e6 / seconds) if tokens else "",
+            }
+
+
+def _run(setting: Setting, command: list[str]) -> Taken:
+    """Into a new directory."""
+    shutil.rmtree(command[-1], ignore_errors=True)
+    return run_process([WORDPIECE, *command], setting.cores, os.environ)
+
+
+def _tokens(dataset: Path) -> int:
+    manifest = json.loads((dataset / ".manifest.json").read_text())
+    return int(manifest["tokens"])

@@ -1,0 +1,87 @@
+//! Where a word with marks for spaces can be split into parts whose tokens are together those of the
+//! word, so that parts can be cached. Mostly they are words with the spaces before them.
+
+use std::ops::Range;
+
+use foldhash::HashSet;
+
+use crate::text::marks::SPACE_MARK;
+
+/// The characters behind which a word is split, if a [`SPACE_MARK`] follows.
+pub struct Parts {
+    ascii: [bool; 128],
+    others: Others,
+}
+
+/// Those that are not in ASCII.
+struct Others {
+    /// The characters before a mark inside of tokens.
+    joined: HashSet<char>,
+    /// The characters that are symbols; None if it does not matter.
+    symbols: Option<HashSet<char>>,
+}
+
+impl Others {
+    fn end(&self, c: char) -> bool {
+        let is_known = self.symbols.as_ref().is_none_or(|symbols| symbols.contains(&c));
+        c != SPACE_MARK && is_known && !self.joined.contains(&c)
+    }
+}
+
+impl Parts {
+    /// Makes them of a vocabulary.
+    ///
+    /// # Arguments
+    ///
+    /// * `tokens` - The tokens.
+    /// * `unknown_ends` - Whether a character that is no symbol separates what is before it from a mark
+    ///   behind it: it does not vanish, and no merge takes what it becomes.
+    pub fn new<'a>(tokens: impl Iterator<Item = &'a str> + Clone, unknown_ends: bool) -> Self {
+        let mut joined = HashSet::default();
+        for token in tokens.clone() {
+            let pairs = token.chars().zip(token.chars().skip(1));
+            joined.extend(pairs.filter(|pair| pair.1 == SPACE_MARK).map(|pair| pair.0));
+        }
+        let only = |token: &str| token.chars().next().filter(|c| c.len_utf8() == token.len());
+        let symbols = (!unknown_ends).then(|| tokens.filter_map(only).collect());
+        let others = Others { joined, symbols };
+        Parts { ascii: std::array::from_fn(|byte| others.end(byte as u8 as char)), others }
+    }
+
+    /// Calls `each` with the range of every part of a word.
+    ///
+    /// # Arguments
+    ///
+    /// * `word` - The word.
+    /// * `spaces` - Whether spaces stand for the marks that they will become.
+    /// * `each` - What takes the parts.
+    #[inline(always)]
+    pub fn each(&self, word: &str, spaces: bool, mut each: impl FnMut(Range<usize>)) {
+        let (bytes, mark) = (word.as_bytes(), SPACE_MARK.len_utf8());
+        let (mut start, mut at) = (0, 0);
+        while at < bytes.len() {
+            let length = match bytes[at] {
+                b' ' if spaces => 1,
+                0xE2 if word[at..].starts_with(SPACE_MARK) => mark,
+                _ => {
+                    at += 1;
+                    continue;
+                }
+            };
+            if at > start && self.end_before(word, at) && !(spaces && bytes[at - 1] == b' ') {
+                each(start..at);
+                start = at;
+            }
+            at += length;
+        }
+        each(start..word.len());
+    }
+
+    #[inline(always)]
+    fn end_before(&self, word: &str, at: usize) -> bool {
+        match self.ascii.get(word.as_bytes()[at - 1] as usize) {
+            Some(&ends) => ends,
+            None => word[..at].chars().next_back().is_some_and(|c| self.others.end(c)),
+        }
+    }
+}
