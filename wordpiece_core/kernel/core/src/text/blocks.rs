@@ -46,9 +46,34 @@ pub(super) fn masks_at<const N: usize>(
     all.map(|mask| mask >> beyond)
 }
 
+/// Calls `each` with the place of every byte of a class, in order.
+///
+/// # Arguments
+///
+/// * `bytes`, `from`, `end` - A text, and where in it bytes are looked for.
+/// * `class` - Gives for 16 bytes those that are in the class.
+/// * `each` - What takes the places.
+#[inline(always)]
+pub(crate) fn each_in_class(
+    bytes: &[u8],
+    from: usize,
+    end: usize,
+    class: impl Fn(Lanes) -> Lanes,
+    mut each: impl FnMut(usize),
+) {
+    for at in (from..end).step_by(BLOCK) {
+        let [mask] = masks_at(bytes, at, |lanes| [class(lanes)]);
+        let mut left = mask & below((end - at).min(BLOCK) as u32);
+        while left != 0 {
+            each(at + left.trailing_zeros() as usize);
+            left &= left - 1;
+        }
+    }
+}
+
 /// Sixteen bytes, or a truth for each: all bits of a byte are set, or none.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes(wide::Vector);
+pub(crate) struct Lanes(wide::Vector);
 
 impl Lanes {
     #[inline(always)]
@@ -58,7 +83,7 @@ impl Lanes {
 
     /// Which bytes are `byte`.
     #[inline(always)]
-    pub(super) fn is(self, byte: u8) -> Self {
+    pub(crate) fn is(self, byte: u8) -> Self {
         Lanes(wide::is(self.0, byte))
     }
 

@@ -9,6 +9,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::base::error::{Error, Result};
 use crate::base::memory;
+use crate::text::blocks::{Lanes, each_in_class};
 use crate::text::charsmap::CharsMap;
 use crate::text::marks::SPACE_MARK;
 use crate::text::segments::{Begin, Each, Segment, SegmentSink};
@@ -69,18 +70,14 @@ pub struct Metaspace {
     prepend: Prepend,
     /// The characters that text is cut before.
     cuts: Vec<char>,
-    /// Whether one of them begins with this byte.
-    cut_leads: [bool; 256],
+    /// The bytes that those begin with that are no spaces.
+    leads: Vec<u8>,
     /// The one that is put before a text: no grapheme goes on behind it, if there is one of that kind.
     added: char,
     /// Whether normalized text may hold marks that were no spaces.
     may_mark: bool,
     /// Whether the map itself makes marks.
     makes_marks: bool,
-    /// White space that stays as it is.
-    white: Vec<char>,
-    /// Whether the map makes white space that is no space.
-    makes_white: bool,
 }
 
 /// What a map of characters does.
@@ -95,8 +92,6 @@ struct MapTraits {
     makes_marks: bool,
     /// Whether it makes a mark at the end of several characters.
     ends_marked: bool,
-    /// Whether it makes white space that is no space.
-    makes_white: bool,
 }
 
 impl MapTraits {
@@ -111,7 +106,6 @@ impl MapTraits {
             traits.several |= result.contains("  ");
             traits.makes_marks |= result.contains(SPACE_MARK);
             traits.ends_marked |= result.ends_with(SPACE_MARK) && only(result).is_none();
-            traits.makes_white |= result.contains(|c: char| is_whitespace(c) && c != ' ');
         });
         traits
     }
@@ -132,7 +126,7 @@ impl Metaspace {
         let map = CharsMap::new(charsmap)?;
         let is_space = |c: char| c == ' ' || way == Way::Words && is_whitespace(c);
         let mut cuts: Vec<char> = ('\0'..='\u{3000}').filter(|&c| is_space(c)).collect();
-        let MapTraits { singles, joined, several, makes_marks, ends_marked, makes_white } =
+        let MapTraits { singles, joined, several, makes_marks, ends_marked } =
             MapTraits::of(&map, is_space);
         let mapped = |c: char| singles.binary_search_by_key(&c, |&(c, _)| c).is_ok(); // in order
         cuts.retain(|&c| !mapped(c));
@@ -149,27 +143,13 @@ impl Metaspace {
         if ends_marked && way == (Way::SentencePiece { collapse: true }) {
             return Err(Error::data("the map of characters makes a character with a ▁ behind it"));
         }
-        let mut cut_leads = [false; 256];
-        for c in &cuts {
-            cut_leads[c.encode_utf8(&mut [0; 4]).as_bytes()[0] as usize] = true;
-        }
-        let unmapped = |c: char| c != ' ' && is_whitespace(c) && !mapped(c);
-        let left = ('\0'..='\u{3000}').filter(|&c| unmapped(c)).collect();
+        let first_byte = |c: &char| c.encode_utf8(&mut [0; 4]).as_bytes()[0];
+        let mut leads: Vec<u8> = cuts.iter().filter(|c| **c != ' ').map(first_byte).collect();
+        leads.dedup(); // they are in order
         let ends = |c: &&char| breaks(**c, '\u{301}');
         let added = cuts.iter().find(ends).filter(|_| !way.is_plain()).copied().unwrap_or(' ');
         let may_mark = makes_marks || !mapped(SPACE_MARK) || joined.contains(&SPACE_MARK);
-        Ok(Metaspace {
-            map,
-            way,
-            prepend,
-            cuts,
-            cut_leads,
-            added,
-            may_mark,
-            makes_marks,
-            white: left,
-            makes_white,
-        })
+        Ok(Metaspace { map, way, prepend, cuts, leads, added, may_mark, makes_marks })
     }
 
     /// Calls `each` with every segment of a part of a text, in order (see
@@ -195,13 +175,21 @@ impl Metaspace {
         }
         let mut start = first.end;
         let merges = self.way.merges();
-        while start < text.len() {
-            let end = self.next_cut(text, start + 1);
+        let is_lead = |lanes: Lanes| {
+            self.leads.iter().fold(lanes.is(b' '), |found, &lead| found | lanes.is(lead))
+        };
+        each_in_class(bytes, start + 1, text.len(), is_lead, |end| {
+            if !self.cuts_at(text, end) {
+                return;
+            }
             let is_space = || only(&text[start..end]).is_some_and(|c| self.is_cut(c));
-            if !(merges && end < text.len() && is_space()) {
+            if !(merges && is_space()) {
                 sink.segment(bytes, start, end);
             }
             start = end;
+        });
+        if start < text.len() {
+            sink.segment(bytes, start, text.len());
         }
     }
 
@@ -212,7 +200,7 @@ impl Metaspace {
             Prepend::First => begin == Begin::Text,
             Prepend::Never => false,
         };
-        let end = if text.is_empty() { 0 } else { self.next_cut(text, 0) };
+        let end = if text.is_empty() { 0 } else { self.first_cut(text) };
         let added = |end: usize| {
             let mut raw = String::from(self.added);
             memory::push_str(&mut raw, &text[..end]);
@@ -254,6 +242,15 @@ impl Metaspace {
         found
     }
 
+    /// Whether the last character of a text is a grapheme, as nearly always, and becomes part of a word.
+    fn ends_with_word(&self, text: &str) -> bool {
+        let mut characters = text.char_indices().rev();
+        let Some((at, c)) = characters.next() else { return true };
+        let is_alone = characters.next().is_none_or(|(_, before)| breaks(before, c));
+        let result = self.map.shortest(&text[at..]).unwrap_or(&text[at..]);
+        is_alone && result.chars().next_back().is_some_and(|c| !is_whitespace(c))
+    }
+
     /// How many bytes of a section make its words: at the end of a text, `sentencepiece` removes marks
     /// as it does spaces, and `Strip` of `tokenizers` all white space.
     pub fn section_end(&self, section: &str) -> usize {
@@ -263,9 +260,7 @@ impl Metaspace {
             {
                 |c| c == SPACE_MARK
             }
-            Way::Replaced if self.makes_white || section.contains(&self.white[..]) => {
-                |c| c != ' ' && is_whitespace(c)
-            }
+            Way::Replaced if !self.ends_with_word(section) => |c| c != ' ' && is_whitespace(c),
             _ => return section.len(),
         };
         let (mut end, mut dropped) = (section.len(), None);
@@ -390,51 +385,57 @@ impl Metaspace {
             }
             return;
         }
-        if text.is_ascii() && !text.contains('\r') {
-            for at in 0..text.len() {
+        let is_alone = |at| is_ascii_alone(text.as_bytes(), at);
+        let mut at = 0;
+        while at < text.len() {
+            if is_alone(at) {
                 let itself = &text[at..at + 1];
                 if !each(at, 1, self.map.shortest(itself).unwrap_or(itself)) {
                     return;
                 }
-            }
-            return;
-        }
-        for (at, grapheme) in text.grapheme_indices(true) {
-            // So does `tokenizers`: of a short grapheme only the beginning decides what it becomes.
-            let short = Some(grapheme).filter(|_| grapheme.len() < SHORT_GRAPHEME);
-            if let Some(result) = short.and_then(|grapheme| self.map.shortest(grapheme)) {
-                if !each(at, grapheme.len(), result) {
-                    return;
-                }
+                at += 1;
                 continue;
             }
-            for (inner, c) in grapheme.char_indices() {
-                let itself = &grapheme[inner..inner + c.len_utf8()];
-                let result = self.map.shortest(itself).unwrap_or(itself);
-                if !each(at + inner, itself.len(), result) {
+            let start = at;
+            for (inner, grapheme) in text[start..].grapheme_indices(true) {
+                at = start + inner;
+                if inner > 0 && is_alone(at) {
+                    break;
+                }
+                if !self.grapheme_steps(grapheme, at, &mut each) {
                     return;
                 }
+                at += grapheme.len();
             }
         }
+    }
+
+    /// The same for a grapheme, as `tokenizers` does it; returns what `each` says. `at`: where it begins.
+    fn grapheme_steps(
+        &self,
+        grapheme: &str,
+        at: usize,
+        each: &mut impl FnMut(usize, usize, &str) -> bool,
+    ) -> bool {
+        // Of a short grapheme only the beginning decides what it becomes.
+        let short = Some(grapheme).filter(|_| grapheme.len() < SHORT_GRAPHEME);
+        if let Some(result) = short.and_then(|grapheme| self.map.shortest(grapheme)) {
+            return each(at, grapheme.len(), result);
+        }
+        grapheme.char_indices().all(|(inner, c)| {
+            let itself = &grapheme[inner..inner + c.len_utf8()];
+            each(at + inner, itself.len(), self.map.shortest(itself).unwrap_or(itself))
+        })
     }
 
     fn is_cut(&self, c: char) -> bool {
         self.cuts.binary_search(&c).is_ok()
     }
 
-    /// The first byte offset from `from` on where text is cut; the end of the text if there is none.
-    #[inline(always)]
-    fn next_cut(&self, text: &str, from: usize) -> usize {
-        let bytes = text.as_bytes();
-        let mut at = from;
-        while let Some(more) = bytes[at..].iter().position(|&b| self.cut_leads[b as usize]) {
-            at += more;
-            if self.cuts_at(text, at) {
-                return at;
-            }
-            at += 1;
-        }
-        text.len()
+    /// The first byte offset where text is cut; its end if there is none.
+    fn first_cut(&self, text: &str) -> usize {
+        let mut places = text.char_indices();
+        places.find(|&(at, _)| self.cuts_at(text, at)).map_or(text.len(), |(at, _)| at)
     }
 
     /// The last byte offset where text is cut; 0 if there is none.
@@ -485,6 +486,14 @@ impl Way {
     fn is_plain(self) -> bool {
         matches!(self, Way::SentencePiece { .. })
     }
+}
+
+/// Whether the byte at `at`, where a grapheme begins, is all of it: nothing in ASCII goes on behind another
+/// character in ASCII, unless they are `\r\n`.
+#[inline(always)]
+fn is_ascii_alone(bytes: &[u8], at: usize) -> bool {
+    let is_ascii = |at: usize| bytes.get(at).is_none_or(u8::is_ascii);
+    at < bytes.len() && is_ascii(at) && is_ascii(at + 1) && bytes[at] != b'\r'
 }
 
 /// Whether a grapheme ends between two characters, of which the second is a kind of space.

@@ -1,6 +1,6 @@
 //! Text to words: the rules that counting and encoding share. Knows strings and bytes only.
 
-mod blocks;
+pub(crate) mod blocks;
 pub mod byte_level;
 pub(crate) mod charsmap;
 pub mod compile;

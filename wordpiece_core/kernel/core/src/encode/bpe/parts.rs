@@ -5,7 +5,15 @@ use std::ops::Range;
 
 use foldhash::HashSet;
 
+use crate::text::blocks::{Lanes, each_in_class};
 use crate::text::marks::SPACE_MARK;
+
+/// The mark in UTF-8.
+const MARK: [u8; 3] = {
+    let mut bytes = [0; 3];
+    SPACE_MARK.encode_utf8(&mut bytes);
+    bytes
+};
 
 /// The characters behind which a word is split, if a [`SPACE_MARK`] follows.
 pub struct Parts {
@@ -57,23 +65,19 @@ impl Parts {
     /// * `each` - What takes the parts.
     #[inline(always)]
     pub fn each(&self, word: &str, spaces: bool, mut each: impl FnMut(Range<usize>)) {
-        let (bytes, mark) = (word.as_bytes(), SPACE_MARK.len_utf8());
-        let (mut start, mut at) = (0, 0);
-        while at < bytes.len() {
-            let length = match bytes[at] {
-                b' ' if spaces => 1,
-                0xE2 if word[at..].starts_with(SPACE_MARK) => mark,
-                _ => {
-                    at += 1;
-                    continue;
-                }
-            };
-            if at > start && self.end_before(word, at) && !(spaces && bytes[at - 1] == b' ') {
+        let (bytes, mut start) = (word.as_bytes(), 0);
+        let [first, ..] = MARK;
+        let is_first = |lanes: Lanes| match spaces {
+            true => lanes.is(b' ') | lanes.is(first),
+            false => lanes.is(first),
+        };
+        each_in_class(bytes, 1, bytes.len(), is_first, |at| {
+            let is_mark = bytes[at] == b' ' || bytes[at..].starts_with(&MARK);
+            if is_mark && self.end_before(word, at) && !(spaces && bytes[at - 1] == b' ') {
                 each(start..at);
                 start = at;
             }
-            at += length;
-        }
+        });
         each(start..word.len());
     }
 
