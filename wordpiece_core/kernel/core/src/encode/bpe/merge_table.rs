@@ -3,11 +3,17 @@
 use crate::base::hash::Seed;
 use crate::base::trie::NONE;
 
-/// The ranks of pairs: a hash table with open addressing, at most half full.
+/// The ranks of pairs: a hash table with open addressing, at most half full. Most pairs that are looked
+/// up are not there, which a much smaller table of bits says of nearly all of them.
 pub(super) struct MergeTable {
     slots: Box<[MergeSlot]>,
+    /// By the upper bits of the hash, whether a pair with that hash may be there.
+    may_hold: Box<[u64]>,
     seed: Seed,
 }
+
+/// How many bits there are for each slot.
+const BITS: usize = 8;
 
 #[derive(Clone, Copy)]
 struct MergeSlot {
@@ -22,12 +28,16 @@ impl MergeTable {
     pub(super) fn new(pairs: usize) -> Self {
         let slots = (2 * pairs).next_power_of_two().max(2);
         let free = MergeSlot { left: NONE, right: NONE, rank: NONE };
-        MergeTable { slots: vec![free; slots].into(), seed: Seed::random() }
+        let may_hold = vec![0; (slots * BITS).div_ceil(64)].into();
+        MergeTable { slots: vec![free; slots].into(), may_hold, seed: Seed::random() }
     }
 
     /// Puts a pair in; returns false if it was there.
     pub(super) fn insert(&mut self, left: u32, right: u32, rank: u32) -> bool {
-        let at = self.find(left, right);
+        let hash = self.hash(left, right);
+        let (word, bit) = self.bit(hash);
+        self.may_hold[word] |= bit;
+        let at = self.find(hash, left, right);
         let is_new = self.slots[at].rank == NONE;
         if is_new {
             self.slots[at] = MergeSlot { left, right, rank };
@@ -38,13 +48,29 @@ impl MergeTable {
     /// The rank of a pair; `NONE` if it is not there.
     #[inline]
     pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
-        self.slots[self.find(left, right)].rank
+        let hash = self.hash(left, right);
+        let (word, bit) = self.bit(hash);
+        if self.may_hold[word] & bit == 0 {
+            return NONE;
+        }
+        self.slots[self.find(hash, left, right)].rank
+    }
+
+    #[inline(always)]
+    fn hash(&self, left: u32, right: u32) -> u64 {
+        self.seed.hash(left.into(), right.into())
+    }
+
+    #[inline(always)]
+    fn bit(&self, hash: u64) -> (usize, u64) {
+        let at = (hash >> 32) as usize & (64 * self.may_hold.len() - 1);
+        (at / 64, 1 << (at % 64))
     }
 
     #[inline]
-    fn find(&self, left: u32, right: u32) -> usize {
+    fn find(&self, hash: u64, left: u32, right: u32) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = self.seed.hash(left.into(), right.into()) as usize & mask;
+        let mut at = hash as usize & mask;
         loop {
             let slot = &self.slots[at];
             if slot.rank == NONE || slot.left == left && slot.right == right {
