@@ -89,7 +89,7 @@ impl Lanes {
 
     /// Which bytes lie in `low..=high`.
     #[inline(always)]
-    pub(super) fn in_range(self, low: u8, high: u8) -> Self {
+    pub(crate) fn in_range(self, low: u8, high: u8) -> Self {
         Lanes(wide::is_less(self.0, low, high - low + 1))
     }
 
