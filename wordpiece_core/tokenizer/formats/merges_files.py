@@ -27,15 +27,15 @@ VERSION = "#version: 0.2"
 def merges_files(spec: TokenizerSpec) -> dict[str, bytes]:
     """Both files of a BPE tokenizer, by name."""
     assert isinstance(spec.model, Bpe)
-    lines = [VERSION]
+    separated = {number for number, token in enumerate(spec.vocab) if re.search("[ \n\r]", token)}
     for pair in spec.model.merges:
-        line = " ".join(spec.vocab[token] for token in pair)
-        if line.count(" ") != 1 or re.search("[\n\r]", line):
+        if not separated.isdisjoint(pair):
+            line = " ".join(spec.vocab[token] for token in pair)
             raise InputError(f"{MERGES}: the merge {line!r} has a space or line end in a token")
-        lines.append(line)
+    lines = [f"{spec.vocab[left]} {spec.vocab[right]}" for left, right in spec.model.merges]
     return {
         VOCAB: written({token: i for i, token in enumerate(spec.vocab)}),
-        MERGES: ("\n".join(lines) + "\n").encode(),
+        MERGES: "".join(f"{line}\n" for line in (VERSION, *lines)).encode(),
     }
 
 

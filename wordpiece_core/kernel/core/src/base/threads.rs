@@ -6,6 +6,11 @@ use std::thread::Builder;
 
 use crate::base::error::Result;
 
+/// How many threads the system runs at the same time for this process; some, if that is not known.
+pub fn available_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Calls `work` on up to `threads` threads, this one included, each time with another number from 0 on.
 /// If the system gives no more threads, the work is done by those that there are: so `work` must take
 /// what is to be done from what all of them share. Returns what every thread returns, by number.

@@ -7,11 +7,15 @@
 //! anywhere. The counts of the others are found again, by one pass over all runs, when they matter
 //! (`Round::track`).
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use foldhash::HashMap;
 
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::sums::{CountOverflow, add};
+use crate::base::threads::{available_threads, on_threads};
 use crate::train::heap::PairHeap;
 use crate::train::score::Criterion;
 use crate::train::splits::{OUTSIDE, Place, Splits, adjacent, pair_hash};
@@ -33,6 +37,10 @@ pub struct RoundRuns {
     tokens: u64,
 }
 
+/// About how many words of runs a thread takes at least.
+const PART: usize = if cfg!(test) { 16 } else { 1 << 16 };
+/// The most threads: each has a sketch of its own.
+const MOST_PARTS: usize = 4;
 /// How many words are before the symbols of a run.
 const HEAD: usize = 3;
 /// So many runs are merged between the request for a run and its merge: what takes about as long as
@@ -73,9 +81,15 @@ impl RoundRuns {
 
     /// The runs, their counts and their symbols.
     fn iter(&self) -> impl Iterator<Item = (u32, u64, &[u32])> {
-        let mut at = 0;
+        self.iter_in(0..self.words.len())
+    }
+
+    /// The same for the runs in a range, which begins and ends where runs do.
+    fn iter_in(&self, range: Range<usize>) -> impl Iterator<Item = (u32, u64, &[u32])> {
+        let words = &self.words[..range.end];
+        let mut at = range.start;
         std::iter::from_fn(move || {
-            while *self.words.get(at)? == REMOVED {
+            while *words.get(at)? == REMOVED {
                 at += 1;
             }
             let run = at as u32; // it fits, as checked in `extend`
@@ -86,9 +100,11 @@ impl RoundRuns {
     }
 
     /// Closes the gaps behind runs that have shrunk, and leaves out runs without pairs. The order of the
-    /// others stays, but not their names.
-    fn compact(&mut self) {
+    /// others stays, but not their names. Returns the ranges of about equal parts: as many as threads
+    /// are of use for.
+    fn compact(&mut self) -> Vec<Range<usize>> {
         let (mut read, mut write) = (0, 0);
+        let mut starts = vec![0]; // of runs, at least `PART` words apart
         while read < self.words.len() {
             let length = self.words[read];
             if length == REMOVED {
@@ -97,12 +113,19 @@ impl RoundRuns {
             }
             let end = read + HEAD + length as usize;
             if length > 1 {
+                if starts.last().is_some_and(|last| last + PART <= write) {
+                    starts.push(write);
+                }
                 self.words.copy_within(read..end, write);
                 write += end - read;
             }
             read = end;
         }
         self.words.truncate(write);
+        let parts = available_threads().min(starts.len()).min(MOST_PARTS);
+        let starts = (0..parts).map(|part| starts[part * starts.len() / parts]);
+        let ends = starts.clone().skip(1).chain([write]);
+        starts.zip(ends).map(|(start, end)| start..end).collect()
     }
 
     fn count(&self, run: u32) -> u64 {
@@ -242,31 +265,23 @@ impl Round {
     /// * `tokens` - All tokens.
     /// * `criterion` - What ranks pairs: the likelihood needs more counts than the others.
     pub fn track(&mut self, least: u64, tokens: &Tokens, criterion: Criterion) {
-        self.runs.compact();
-        let sketch = (least > 1).then(|| Sketch::of(&self.runs, self.total / least));
+        let parts = self.runs.compact();
+        let sketch = (least > 1).then(|| Sketch::of(&self.runs, &parts, self.total / least));
         self.pairs = Vec::new();
         self.index = HashMap::default();
         self.heap = PairHeap::default();
         self.self_merges = HashMap::default();
         self.tracked = least;
-        for (run, count, symbols) in self.runs.iter() {
-            for pair in adjacent(symbols) {
-                let may_be_frequent =
-                    sketch.as_ref().is_none_or(|sketch| sketch.limit(pair) >= least);
-                let is_tracked = may_be_frequent || self.best == Some(pair);
-                if is_tracked && tokens.fits(pair.0, pair.1) {
-                    memory::reserve_entry(&mut self.index);
-                    let new = self.pairs.len() as u32; // fewer than the symbols of the runs
-                    let index = *self.index.entry(pair).or_insert(new);
-                    if index == new {
-                        memory::push(&mut self.pairs, Pair::new(pair, run));
-                    }
-                    let known = &mut self.pairs[index as usize];
-                    known.count += count;
-                    known.note(run);
-                }
-            }
-            if criterion == Criterion::Likelihood {
+        let may_be_tracked = |pair: (u32, u32)| {
+            let may_be_frequent = sketch.as_ref().is_none_or(|sketch| sketch.limit(pair) >= least);
+            (may_be_frequent || self.best == Some(pair)) && tokens.fits(pair.0, pair.1)
+        };
+        let found = on_parts(&parts, |part| PairsOfPart::of(&self.runs, part, may_be_tracked));
+        let mut all = PairsOfPart::default();
+        found.into_iter().for_each(|part| all.append(part));
+        self.pairs = all.pairs;
+        if criterion == Criterion::Likelihood {
+            for (_, count, symbols) in self.runs.iter() {
                 change_self_merges(&mut self.self_merges, symbols, |sum, n| *sum += n * count);
             }
         }
@@ -464,6 +479,67 @@ impl Pair {
     }
 }
 
+/// The pairs of a part of the runs, in the order in which they occur first.
+#[derive(Default)]
+struct PairsOfPart {
+    pairs: Vec<Pair>,
+    index: HashMap<(u32, u32), u32>,
+}
+
+impl PairsOfPart {
+    fn of(runs: &RoundRuns, part: Range<usize>, is_wanted: impl Fn((u32, u32)) -> bool) -> Self {
+        let mut found = PairsOfPart::default();
+        for (run, count, symbols) in runs.iter_in(part) {
+            for pair in adjacent(symbols).filter(|&pair| is_wanted(pair)) {
+                let known = found.entry(pair, run);
+                known.count += count;
+                known.note(run);
+            }
+        }
+        found
+    }
+
+    fn entry(&mut self, pair: (u32, u32), run: u32) -> &mut Pair {
+        memory::reserve_entry(&mut self.index);
+        let new = self.pairs.len() as u32; // fewer than the symbols of the runs
+        let index = *self.index.entry(pair).or_insert(new);
+        if index == new {
+            memory::push(&mut self.pairs, Pair::new(pair, run));
+        }
+        &mut self.pairs[index as usize]
+    }
+
+    /// Appends those of the part behind this one.
+    fn append(&mut self, behind: Self) {
+        if self.pairs.is_empty() {
+            *self = behind;
+            return;
+        }
+        for pair in behind.pairs {
+            let known = self.entry((pair.left, pair.right), pair.first);
+            known.count += pair.count;
+            if known.runs.is_empty() {
+                known.runs = pair.runs;
+            } else {
+                memory::extend_from_slice(&mut known.runs, &pair.runs);
+            }
+        }
+    }
+}
+
+/// What a function gives for each part, on a thread for each.
+fn on_parts<T: Send>(parts: &[Range<usize>], work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let taken = on_threads(parts.len(), |_| {
+        let next = || next.fetch_add(1, Ordering::Relaxed);
+        let numbers = std::iter::from_fn(|| Some(next()).filter(|&n| n < parts.len()));
+        numbers.map(|n| (n, work(parts[n].clone()))).collect::<Vec<_>>()
+    });
+    let mut taken: Vec<_> = taken.into_iter().flatten().collect();
+    taken.sort_unstable_by_key(|&(number, _)| number);
+    taken.into_iter().map(|(_, result)| result).collect()
+}
+
 /// The error of a round that is told smaller counts than those of the runs that it holds.
 pub(crate) fn contradicting_counts() -> Error {
     Error::data("the counts are below those of the runs: they are not of one run table")
@@ -591,16 +667,25 @@ impl Sketch {
 
     /// `frequent`: about how many of the pairs are frequent. With few times as many cells, most cells of
     /// other pairs stay small.
-    fn of(runs: &RoundRuns, frequent: u64) -> Self {
+    fn of(runs: &RoundRuns, parts: &[Range<usize>], frequent: u64) -> Self {
         let cells = frequent.saturating_mul(2).clamp(2, Self::MOST_CELLS as u64);
-        let mut sketch = Sketch { cells: vec![0; cells.next_power_of_two() as usize] };
-        for (_, count, symbols) in runs.iter() {
-            for pair in adjacent(symbols) {
-                let cell = sketch.cell(pair);
-                sketch.cells[cell] = sketch.cells[cell].saturating_add(count);
+        let of_part = |part| {
+            let mut sketch = Sketch { cells: vec![0; cells.next_power_of_two() as usize] };
+            for (_, count, symbols) in runs.iter_in(part) {
+                for pair in adjacent(symbols) {
+                    let cell = sketch.cell(pair);
+                    sketch.cells[cell] = sketch.cells[cell].saturating_add(count);
+                }
             }
+            sketch
+        };
+        let mut sketches = on_parts(parts, of_part).into_iter();
+        let mut all = sketches.next().unwrap_or_else(|| of_part(0..0));
+        for sketch in sketches {
+            let sums = all.cells.iter_mut().zip(sketch.cells);
+            sums.for_each(|(sum, more)| *sum = sum.saturating_add(more));
         }
-        sketch
+        all
     }
 
     fn limit(&self, pair: (u32, u32)) -> u64 {
