@@ -512,7 +512,7 @@ class Trainer:
         """`left`, `right`, `token` (ids), `score`, `pair_count`, `left_count`, `right_count`, from
         step `first` (counted from 0) on."""
 
-class RunCutter:
+class RunSplitter:
     """Cuts words into runs, which no piece of unigram crosses: `▁` is put before a word unless it
     is there; a run ends where the script changes, and at characters outside the alphabet (None: all
     are in it), which belong to no run. Longer runs, in characters, are left out."""
@@ -535,7 +535,7 @@ class SuffixCounter:
     first two characters alone."""
 
     memory: int
-    def __init__(self, cutter: RunCutter, *, max_length: int, partitions: int) -> None: ...
+    def __init__(self, splitter: RunSplitter, *, max_length: int, partitions: int) -> None: ...
     def add(self, words: ArrowArray) -> None: ...
     def take(self) -> list[tuple[int, ArrowArray]]:
         """Forgets the runs. For each partition with suffixes its number, and
@@ -571,7 +571,7 @@ class RunSums:
     """Sums over the runs of words. `what`: "expected", the expected counts of the pieces, in units
     of 2^-52; or "best", how often they occur in the best ways to cut runs."""
 
-    def __init__(self, cutter: RunCutter, model: UnigramModel, what: str) -> None: ...
+    def __init__(self, splitter: RunSplitter, model: UnigramModel, what: str) -> None: ...
     def add(self, words: ArrowArray) -> None: ...
     def sums(self) -> tuple[ArrowArray, int]:
         """By piece, numbers of 128 bits: `high, low: int64`; and of "expected" the logarithm of the

@@ -261,15 +261,15 @@ def _bert_text(rng: Random, kind: str, model: Json) -> tuple[Json | None, Json |
 
 def _sentencepiece_text(rng: Random) -> tuple[Json | None, Json]:
     value = peers.sentencepiece_like(rng.choice(["t5", "converted"]))
-    normalizer, cutter = value["normalizer"], value["pre_tokenizer"]
+    normalizer, splitter = value["normalizer"], value["pre_tokenizer"]
     charsmap = b64encode(sentencepiece_models.charsmap(rng.choice(["nmt_nfkc", "nmt_nfkc_cf"])))
     precompiled = {"type": "Precompiled", "precompiled_charsmap": charsmap.decode()}
-    if cutter["type"] != "Metaspace":
-        return rng.choice([precompiled, precompiled, None]), cutter
+    if splitter["type"] != "Metaspace":
+        return rng.choice([precompiled, precompiled, None]), splitter
     steps = [precompiled, *normalizer["normalizers"][1:]]
     kept = rng.choice([[], steps[:1], steps[1:], steps, steps])
     scheme = rng.choice(["always", "first", "never"])
-    return _sequence("normalizers", kept), cutter | {"prepend_scheme": scheme}
+    return _sequence("normalizers", kept), splitter | {"prepend_scheme": scheme}
 
 
 def _added_tokens(rng: Random, kind: str, value: Json) -> list[Json]:

@@ -2,7 +2,7 @@
 
 Of each part the splits of its words are kept: what the merges so far have made of them. Where the
 driver may hold all splits it merges with them at hand. Where it may not, the passes of a round
-bring it what matters (why this loses nothing: `wordpiece_core/kernel/core/src/train/cut.rs`):
+bring it what matters (why this loses nothing: `wordpiece_core/kernel/core/src/train/threshold.rs`):
 
     splits ─ count ─┬─ tokens ─────────────────────┐
        │            └─ pairs, by partition ─ candidates ─┐

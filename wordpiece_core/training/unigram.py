@@ -71,10 +71,10 @@ Decided = tuple[FinishedRound, _kernel.UnigramModel | None]  # and the model of 
 def character_passes(options: TrainingOptions) -> Sequence[Pass]:
     """The pass that counts the characters of all runs. Its fact `characters`: how many there are,
     those of each word once."""
-    cutter = _cutter(options, None)
+    splitter = _splitter(options, None)
 
     def counted(words: Batch) -> Batch:
-        batch, characters = cutter.characters(words)
+        batch, characters = splitter.characters(words)
         return with_facts(batch, characters=characters)
 
     outputs = {"symbols": Output(lambda parts, _: iter([_add_characters(list(parts))]))}
@@ -86,8 +86,8 @@ def _add_characters(batches: list[Batch]) -> Batch:
     return with_facts(_kernel.add_characters(batches), characters=characters)
 
 
-def _cutter(options: TrainingOptions, alphabet: str | None) -> _kernel.RunCutter:
-    return _kernel.RunCutter(
+def _splitter(options: TrainingOptions, alphabet: str | None) -> _kernel.RunSplitter:
+    return _kernel.RunSplitter(
         alphabet,
         min_word_count=options.min_word_count,
         max_run_length=options.max_word_length,
@@ -158,7 +158,7 @@ class UnigramTraining(RoundAlgorithm):
         self.characters, self.options, self.budget, self.words = characters, options, budget, words
         self.counting_memory, self.threads = counting_memory, threads
         self.room = options.vocab_size - len(reserved_tokens(options))
-        self.cutter = _cutter(options, characters.alphabet)
+        self.splitter = _splitter(options, characters.alphabet)
         self.model: _kernel.UnigramModel | None = None
         self.pieces: Batch | None = None  # in the end
         self.estimates: list[dict[str, float]] = []
@@ -191,7 +191,7 @@ class UnigramTraining(RoundAlgorithm):
 
     def first_kept(self, words: Batch) -> Batch:
         """The runs of words: `word: string, count: int64`."""
-        return pa.record_batch(self.cutter.runs(words))
+        return pa.record_batch(self.splitter.runs(words))
 
     def next_kept(self, kept: Batch) -> Batch:
         """The runs stay as they are."""
@@ -243,7 +243,7 @@ class UnigramTraining(RoundAlgorithm):
         total, memory = self.characters.in_runs * SUFFIX_BYTES, self.counting_memory
         partitions = partitions_of(total, memory, MOST_PARTITIONS)
         counter = _kernel.SuffixCounter(
-            self.cutter, max_length=self._max_length(), partitions=partitions
+            self.splitter, max_length=self._max_length(), partitions=partitions
         )
         return _Suffixes(counter, memory)
 
@@ -256,7 +256,7 @@ class UnigramTraining(RoundAlgorithm):
         if name == "best" and not self._is_dropping(model):
             return _Sums(name, None)
         return _Sums(
-            name, _kernel.RunSums(self.cutter, model, BEST if name == "best" else EXPECTED)
+            name, _kernel.RunSums(self.splitter, model, BEST if name == "best" else EXPECTED)
         )
 
     def _model_of(self, name: str, source: _Results | _Corpus) -> _kernel.UnigramModel:

@@ -184,7 +184,7 @@ def sentencepiece_like(kind: str, trained: bytes | None = None) -> dict[str, Any
     ids = {token: i for i, token in enumerate(tokens)}
     normalizer: dict[str, Any] = {"type": "Precompiled", "precompiled_charsmap": charsmap}
     mark = {"type": "Metaspace", "replacement": "▁", "add_prefix_space": True}
-    cutter: dict[str, Any] = {
+    splitter: dict[str, Any] = {
         "type": "Sequence",
         "pretokenizers": [{"type": "WhitespaceSplit"}, mark],
     }
@@ -192,14 +192,14 @@ def sentencepiece_like(kind: str, trained: bytes | None = None) -> dict[str, Any
         strip = {"type": "Strip", "strip_left": False, "strip_right": True}
         replace = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"}
         normalizer = {"type": "Sequence", "normalizers": [normalizer, strip, replace]}
-        cutter = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"}
+        splitter = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"}
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": _added(tokens, special),
         "normalizer": normalizer,
-        "pre_tokenizer": cutter,
+        "pre_tokenizer": splitter,
         "post_processor": _template(*around[:2], ids, around[2]),
         "decoder": mark,
         "model": {"type": "Unigram", "unk_id": unk_id, "vocab": vocab, "byte_fallback": False},

@@ -55,13 +55,13 @@ def added(content: str, number: int, **flags: bool) -> Json:
     return {"id": number, "content": content, **usual, "special": True, **flags}
 
 
-def whole(rng: Random, model: Json, normalizer: Any, cutter: Any, special: list[str]) -> Json:
+def whole(rng: Random, model: Json, normalizer: Any, splitter: Any, special: list[str]) -> Json:
     vocab = model["vocab"]
     ids = vocab if isinstance(vocab, dict) else {row[0]: i for i, row in enumerate(vocab)}
     tokens = [added(token, ids[token]) for token in special if token in ids]
     if rng.random() < 0.4:
         tokens.append(added("newtok", len(ids), normalized=True, special=False))
-    parts = {"normalizer": normalizer, "pre_tokenizer": cutter, "post_processor": None}
+    parts = {"normalizer": normalizer, "pre_tokenizer": splitter, "post_processor": None}
     value = {"version": "1.0", "truncation": None, "padding": None, "decoder": None, **parts}
     return {**value, "added_tokens": sorted(tokens, key=lambda t: t["id"]), "model": model}
 
@@ -92,14 +92,14 @@ def bpe_files(rng: Random) -> dict[str, Any]:
         **{"end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False},
         **{"ignore_merges": False, "vocab": vocab, "merges": MERGES},
     }
-    cutter = {
+    splitter = {
         **{"type": "ByteLevel", "add_prefix_space": rng.random() < 0.5},
         **{"trim_offsets": True, "use_regex": True},
     }
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>"]
     merges = "#version: 0.2\n" + "".join(" ".join(pair) + "\n" for pair in MERGES)
     return {
-        "tokenizer.json": whole(rng, model, None, cutter, special),
+        "tokenizer.json": whole(rng, model, None, splitter, special),
         **{"vocab.json": vocab, "merges.txt": merges},
     }
 
@@ -110,12 +110,17 @@ def unigram_files(rng: Random) -> dict[str, Any]:
     ]
     model = {"type": "Unigram", "unk_id": 3, "vocab": rows, "byte_fallback": False}
     scheme = rng.choice(["always", "first", "never"])
-    cutter = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": True}
+    splitter = {
+        "type": "Metaspace",
+        "replacement": "\u2581",
+        "prepend_scheme": scheme,
+        "split": True,
+    }
     strip = {"type": "Strip", "strip_left": False, "strip_right": True}
     spaces = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "\u2581"}
     normalizer = rng.choice([None, {"type": "Sequence", "normalizers": [strip, spaces]}])
     return {
-        "tokenizer.json": whole(rng, model, normalizer, cutter, ["<s>", "<pad>", "</s>", "<unk>"])
+        "tokenizer.json": whole(rng, model, normalizer, splitter, ["<s>", "<pad>", "</s>", "<unk>"])
     }
 
 

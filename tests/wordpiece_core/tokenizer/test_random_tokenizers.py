@@ -163,11 +163,11 @@ def test_added_tokens_are_searched_for_in_the_normalized_text(
 ) -> None:
     flags = {"special": False} | ({} if flag is None else {flag: True})
     tokens = enumerate([("NewTok", True), ("ａb", True), ("raw", False)], 6)
-    cutter = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True}
+    splitter = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True}
     value = of_model(
         {"type": "Unigram", "unk_id": 0, "vocab": UNIGRAM, "byte_fallback": False},
         *(added(content, i, normalized=late, **flags) for i, (content, late) in tokens),
-        **{"normalizer": normalizer, "pre_tokenizer": cutter},
+        **{"normalizer": normalizer, "pre_tokenizer": splitter},
     )
     assert_same(value, SEARCHED)
 

@@ -53,8 +53,8 @@ def quiet_train(words: Any, **options: Any) -> Any:
 
 
 def runs_of(table: dict[str, int], alphabet: str | None = None) -> dict[str, int]:
-    cutter = _kernel.RunCutter(alphabet, min_word_count=1, max_run_length=100)
-    rows = pa.record_batch(cutter.runs(word_batch(table))).to_pylist()
+    splitter = _kernel.RunSplitter(alphabet, min_word_count=1, max_run_length=100)
+    rows = pa.record_batch(splitter.runs(word_batch(table))).to_pylist()
     return {row["word"]: row["count"] for row in rows}
 
 
@@ -65,8 +65,8 @@ def model_of(scores: dict[str, float]) -> _kernel.UnigramModel:
 
 
 def sums_of(table: dict[str, int], scores: dict[str, float], what: str) -> tuple[list[int], int]:
-    cutter = _kernel.RunCutter(None, min_word_count=1, max_run_length=100)
-    sums = _kernel.RunSums(cutter, model_of(scores), what)
+    splitter = _kernel.RunSplitter(None, min_word_count=1, max_run_length=100)
+    sums = _kernel.RunSums(splitter, model_of(scores), what)
     sums.add(word_batch(table))
     batch, log = sums.sums()
     return training.numbers_of(pa.record_batch(batch)), log
@@ -117,8 +117,8 @@ def test_seeds_are_those_of_a_count_of_all_substrings(
     corpus.add(word_batch(runs))
     in_memory = pa.record_batch(corpus.seeds(length, most))
     assert [(row["word"], row["count"]) for row in in_memory.to_pylist()] == expected
-    cutter = _kernel.RunCutter(None, min_word_count=1, max_run_length=100)
-    counter = _kernel.SuffixCounter(cutter, max_length=length, partitions=partitions)
+    splitter = _kernel.RunSplitter(None, min_word_count=1, max_run_length=100)
+    counter = _kernel.SuffixCounter(splitter, max_length=length, partitions=partitions)
     counter.add(word_batch(table))
     parts = [_kernel.find_seeds([batch], most) for _, batch in counter.take()]
     assert pa.record_batch(_kernel.best_seeds(parts, most)) == in_memory

@@ -109,8 +109,8 @@ fn rules(input: &Input, plain: bool) -> Option<Arc<Composed>> {
     let parts: Vec<_> = input.normalizers.iter().take(5).map(normalizer).collect();
     let cuts: Vec<_> = input.cuts.iter().take(5).map(|part| cut(part, plain)).collect();
     let normalizer = json!({"type": "Sequence", "normalizers": parts}).to_string();
-    let cutter = json!({"type": "Sequence", "pretokenizers": cuts}).to_string();
-    Composed::new(Some(&normalizer), Some(&cutter), false).ok().map(Arc::new)
+    let splitter = json!({"type": "Sequence", "pretokenizers": cuts}).to_string();
+    Composed::new(Some(&normalizer), Some(&splitter), false).ok().map(Arc::new)
 }
 
 /// The pieces of a text, which are in order, on boundaries and from inside of it.

@@ -12,7 +12,7 @@ use wordpiece_core::base::error::{Error, Result};
 use wordpiece_core::base::sums::add;
 use wordpiece_core::train::splits::WordLimits;
 use wordpiece_core::unigram::model::UnigramModel;
-use wordpiece_core::unigram::runs::{RunCounts, RunCutter, add_run};
+use wordpiece_core::unigram::runs::{RunCounts, RunSplitter, add_run};
 use wordpiece_core::unigram::seeds::{BestSeeds, SeedPiece, find_seeds};
 use wordpiece_core::unigram::steps;
 
@@ -72,14 +72,14 @@ pub fn add_sums(batches: &[RecordBatch]) -> Result<Vec<u128>> {
 }
 
 /// Splits the words of tables into runs.
-pub struct TableCutter {
+pub struct TableSplitter {
     /// Splits a word.
-    pub cutter: RunCutter,
+    pub splitter: RunSplitter,
     /// Which words take part.
     pub limits: WordLimits,
 }
 
-impl TableCutter {
+impl TableSplitter {
     /// Calls `each` with every run of the words of a table, its number of characters and its count.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl TableCutter {
         let mut buffer = String::new();
         each_word(words, self.limits, 0, |_, word, count| {
             let mut done = Ok(());
-            self.cutter.each_run(word, &mut buffer, |run, characters| {
+            self.splitter.each_run(word, &mut buffer, |run, characters| {
                 if done.is_ok() {
                     done = each(run, characters, count);
                 }

@@ -106,7 +106,7 @@ mod _kernel {
     };
     #[pymodule_export]
     use super::unigram::{
-        PyRunCorpus, PyRunCutter, PyRunSums, PySuffixCounter, PyUnigramModel, add_characters,
+        PyRunCorpus, PyRunSplitter, PyRunSums, PySuffixCounter, PyUnigramModel, add_characters,
         add_run_sums, best_seeds, find_seeds,
     };
     #[pymodule_export]

@@ -51,7 +51,7 @@ pub(super) fn symbol_counts(
     })
 }
 
-/// Cuts the words of a table by greedy longest match of a vocabulary, and says what that uses.
+/// Tokenizes the words of a table by greedy longest match of a vocabulary, and says what that uses.
 #[pyclass(name = "LongestMatch", frozen)]
 pub(super) struct PyLongestMatch {
     longest: LongestMatch,
@@ -439,7 +439,7 @@ impl PyTrainer {
     }
 
     /// Begins a round over the runs that have been added. `max_level`: the highest level of the pairs that
-    /// splits were not cut at; `candidates`: the best pair is the one of level 0.
+    /// splits were not divided at; `candidates`: the best pair is the one of level 0.
     #[pyo3(signature = (unigrams, *, largest, max_level, candidates))]
     fn start_round(
         &mut self,

@@ -7,22 +7,22 @@ use pyo3::prelude::*;
 use super::exchange::{GivenBatch, GivenBatches, PyArrowArray};
 use super::{PyResult, choice, run, table};
 use crate::arrow::count::{WordTableBatch, word_table};
-use crate::arrow::unigram::{self as tables, PieceSums, TableCutter};
+use crate::arrow::unigram::{self as tables, PieceSums, TableSplitter};
 use wordpiece_core::base::error::Result;
 use wordpiece_core::train::splits::WordLimits;
 use wordpiece_core::unigram::corpus::Corpus;
 use wordpiece_core::unigram::lattice::{Calculator, Lattices};
 use wordpiece_core::unigram::model::UnigramModel;
-use wordpiece_core::unigram::runs::{RunCounts, RunCutter, add_run};
+use wordpiece_core::unigram::runs::{RunCounts, RunSplitter, add_run};
 use wordpiece_core::unigram::seeds;
 use wordpiece_core::unigram::sums::{Summand, Sums};
 
-/// Cuts words into runs, which no piece crosses.
-#[pyclass(name = "RunCutter", frozen)]
-pub(super) struct PyRunCutter(Arc<TableCutter>);
+/// Splits words into runs, which no piece crosses.
+#[pyclass(name = "RunSplitter", frozen)]
+pub(super) struct PyRunSplitter(Arc<TableSplitter>);
 
 #[pymethods]
-impl PyRunCutter {
+impl PyRunSplitter {
     #[new]
     #[pyo3(signature = (alphabet, *, min_word_count, max_run_length))]
     fn new(
@@ -32,8 +32,8 @@ impl PyRunCutter {
         max_run_length: usize,
     ) -> PyResult<Self> {
         let limits = WordLimits { min_count: min_word_count, max_length: usize::MAX };
-        let cutter = run(py, || Ok(RunCutter::new(alphabet, max_run_length)))?;
-        Ok(PyRunCutter(Arc::new(TableCutter { cutter, limits })))
+        let splitter = run(py, || Ok(RunSplitter::new(alphabet, max_run_length)))?;
+        Ok(PyRunSplitter(Arc::new(TableSplitter { splitter, limits })))
     }
 
     fn characters(&self, py: Python<'_>, words: GivenBatch) -> PyResult<(PyArrowArray, u64)> {
@@ -54,7 +54,7 @@ pub(super) fn add_characters(py: Python<'_>, batches: GivenBatches) -> PyResult<
 /// Counts the suffixes of runs, by partition.
 #[pyclass(name = "SuffixCounter")]
 pub(super) struct PySuffixCounter {
-    cutter: Arc<TableCutter>,
+    splitter: Arc<TableSplitter>,
     runs: RunCounts,
     text: usize,
     max_length: usize,
@@ -64,10 +64,10 @@ pub(super) struct PySuffixCounter {
 #[pymethods]
 impl PySuffixCounter {
     #[new]
-    #[pyo3(signature = (cutter, *, max_length, partitions))]
-    fn new(cutter: &Bound<'_, PyRunCutter>, max_length: usize, partitions: usize) -> Self {
-        let cutter = cutter.get().0.clone();
-        PySuffixCounter { cutter, runs: RunCounts::default(), text: 0, max_length, partitions }
+    #[pyo3(signature = (splitter, *, max_length, partitions))]
+    fn new(splitter: &Bound<'_, PyRunSplitter>, max_length: usize, partitions: usize) -> Self {
+        let splitter = splitter.get().0.clone();
+        PySuffixCounter { splitter, runs: RunCounts::default(), text: 0, max_length, partitions }
     }
 
     /// The memory that the runs take, and that `take` takes beside it, in bytes, about.
@@ -78,7 +78,7 @@ impl PySuffixCounter {
 
     fn add(&mut self, py: Python<'_>, words: GivenBatch) -> PyResult<()> {
         run(py, || {
-            self.cutter.each_run(&words.0, |run, _, count| {
+            self.splitter.each_run(&words.0, |run, _, count| {
                 self.text += run.len();
                 add_run(&mut self.runs, run, count);
                 Ok(())
@@ -164,7 +164,7 @@ impl PyUnigramModel {
 /// Sums over runs.
 #[pyclass(name = "RunSums")]
 pub(super) struct PyRunSums {
-    cutter: Arc<TableCutter>,
+    splitter: Arc<TableSplitter>,
     model: Arc<UnigramModel>,
     what: Summand,
     sums: Sums,
@@ -174,20 +174,20 @@ pub(super) struct PyRunSums {
 impl PyRunSums {
     #[new]
     fn new(
-        cutter: &Bound<'_, PyRunCutter>,
+        splitter: &Bound<'_, PyRunSplitter>,
         model: &Bound<'_, PyUnigramModel>,
         what: &str,
     ) -> PyResult<Self> {
-        let (cutter, model) = (cutter.get().0.clone(), model.get().0.clone());
+        let (splitter, model) = (splitter.get().0.clone(), model.get().0.clone());
         let sums = Sums::new(model.len());
-        Ok(PyRunSums { cutter, model, what: summand(what)?, sums })
+        Ok(PyRunSums { splitter, model, what: summand(what)?, sums })
     }
 
     fn add(&mut self, py: Python<'_>, words: GivenBatch) -> PyResult<()> {
         run(py, || {
             let (mut lattices, mut calculator) = (Lattices::default(), Calculator::default());
             let (finder, sums, what) = (self.model.finder()?, &mut self.sums, self.what);
-            self.cutter.each_run(&words.0, |run, characters, count| {
+            self.splitter.each_run(&words.0, |run, characters, count| {
                 lattices.clear();
                 lattices.push(run, finder);
                 let lattice = lattices.lattice(0..characters);

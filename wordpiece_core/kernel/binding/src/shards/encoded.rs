@@ -13,7 +13,7 @@ impl IdPages {
     ///
     /// # Arguments
     ///
-    /// * `encoder` - Cuts texts into tokens, as many as this makes pages of.
+    /// * `encoder` - Tokenizes texts, as many as this makes pages of.
     /// * `options` - How tokens become rows.
     /// * `texts` - The texts, or the pairs of texts.
     /// * `least_ids` - The ids from which on pages are made.

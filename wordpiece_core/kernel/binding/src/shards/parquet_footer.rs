@@ -167,9 +167,9 @@ mod tests {
         let good = footer(&[PATH, CRYPTO], b"PAR1");
         let encrypted = encrypted_columns(&footer(&[], b"PARE")).unwrap_err();
         assert_eq!(encrypted, Error::data("the footer is encrypted"));
-        for cut in 0..good.len() - 8 {
-            let bytes = [&good[..cut], &good[good.len() - 8..]].concat();
-            assert!(encrypted_columns(&bytes).is_err(), "{cut}");
+        for length in 0..good.len() - 8 {
+            let bytes = [&good[..length], &good[good.len() - 8..]].concat();
+            assert!(encrypted_columns(&bytes).is_err(), "{length}");
         }
         for tail in [&b""[..], b"PAR1", b"\0\0\0\0PAR2", b"\xff\xff\xff\xffPAR1"] {
             assert_eq!(encrypted_columns(tail), Err(broken()));

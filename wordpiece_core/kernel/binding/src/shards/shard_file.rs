@@ -225,9 +225,9 @@ impl ChunkReader for Parts {
     fn get_read(&self, start: u64) -> parquet::errors::Result<PartsReader> {
         let mut skipped = start as usize;
         let rest = self.0.iter().map(|part| {
-            let cut = skipped.min(part.len());
-            skipped -= cut;
-            part.slice(cut..)
+            let left_out = skipped.min(part.len());
+            skipped -= left_out;
+            part.slice(left_out..)
         });
         Ok(PartsReader(rest.collect()))
     }

@@ -168,7 +168,7 @@ impl Trie {
     /// # Panics
     ///
     /// Panics if `root` is not the index of a state of this trie.
-    #[inline(always)] // as its iterator: in the loops that cut words, a call costs some percent
+    #[inline(always)] // as its iterator: in the loops that tokenize words, a call costs some percent
     pub fn prefixes<'a>(&'a self, root: u32, bytes: &'a [u8]) -> Prefixes<'a> {
         Prefixes { trie: self, state: root, bytes, length: 0 }
     }
@@ -235,7 +235,7 @@ fn sorted<Bytes: AsRef<[u8]> + ?Sized>(tokens: Vec<(&Bytes, u32)>) -> Vec<Patter
     patterns
 }
 
-/// Cuts sorted patterns with the same first `depth` bytes into those that end there, and the longer
+/// Splits sorted patterns with the same first `depth` bytes into those that end there, and the longer
 /// ones.
 fn split_ending<'a, 'b>(
     patterns: &'b [Pattern<'a>],

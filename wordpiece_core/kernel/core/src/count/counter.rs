@@ -3,7 +3,7 @@
 //! While texts are read, their raw segments are counted as they stand, in a table whose lookups
 //! touch one cache line each (see [`segment_map`](crate::text::segment_table)). Only when the table is
 //! emptied are its segments normalized, each distinct one once, and equal words added up. So the
-//! cost of a text is little more than that of cutting it at its spaces.
+//! cost of a text is little more than that of splitting it at its spaces.
 
 use foldhash::HashMap;
 
@@ -68,7 +68,7 @@ impl WordCounter {
     ///
     /// # Arguments
     ///
-    /// * `text` - How texts are cut into words.
+    /// * `text` - How texts are split into words.
     /// * `most_bytes` - The memory, in bytes, above which the counter is full (see
     ///   [`WordCounter::memory`]). A full counter still counts.
     pub fn new(text: impl Into<TextRules>, most_bytes: usize) -> Self {

@@ -1,4 +1,4 @@
-//! Lists of words with counts: ordered, merged as streams, weighted, and cut into partitions.
+//! Lists of words with counts: ordered, merged as streams, weighted, and divided into partitions.
 //!
 //! Partial word tables are lists that are ordered by word. When such lists are read side by side,
 //! equal words come one after the other, so that they can be added up in one pass, without a table

@@ -1,4 +1,4 @@
-//! Encoding on several threads, inside one call. Texts are cut into blocks of about the same number
+//! Encoding on several threads, inside one call. Texts are divided into blocks of about the same number
 //! of bytes. Each thread has several of them, one after the other, so that it knows the words that
 //! come again there; the next call with the same texts gives it the same ones. A thread that is done
 //! helps the others, so that all end at about the same time.
@@ -15,7 +15,7 @@ use crate::encode::rows::{self, RowOptions, Rows, TextPair};
 ///
 /// # Arguments
 ///
-/// * `encoder` - Cuts texts into tokens.
+/// * `encoder` - Tokenizes texts.
 /// * `options` - How tokens become rows.
 /// * `texts` - The texts, or the pairs of texts.
 /// * `threads` - How many threads encode, this one included. With one thread, all texts are one
@@ -80,7 +80,7 @@ impl Share {
     }
 }
 
-/// Cuts texts into ranges of about the same number of bytes: one at least, and several for each
+/// Divides texts into ranges of about the same number of bytes: one at least, and several for each
 /// thread if there is enough text.
 fn blocks(texts: &[TextPair<'_>], threads: usize) -> Vec<Range<usize>> {
     const LEAST: usize = 1 << 16;

@@ -103,7 +103,7 @@ struct Symbols {
     others: HashMap<char, u32>,
 }
 
-/// What words are cut in. It is kept, so that memory is asked for only once.
+/// What words are tokenized in. It is kept, so that memory is asked for only once.
 #[derive(Default)]
 pub struct BpeScratch {
     ids: Vec<u32>,
@@ -241,13 +241,13 @@ impl Bpe {
         self.parts.as_ref()
     }
 
-    /// Cuts a word into its tokens.
+    /// Splits a word into its tokens.
     ///
     /// # Arguments
     ///
     /// * `word` - The word, normalized, with a mark before it if words have one; of fewer than 2^31
     ///   bytes.
-    /// * `scratch` - What it is cut in.
+    /// * `scratch` - What it is tokenized in.
     /// * `tokens` - Where the tokens are written. It is cleared first. Their lengths are in bytes of
     ///   the word; those of a word of bytes in bytes of the characters that stand for these.
     pub fn tokens(&self, word: &str, scratch: &mut BpeScratch, tokens: &mut Vec<Token>) {
@@ -283,7 +283,7 @@ impl Bpe {
     /// The same with BPE-dropout (Provilkov et al. 2020): at each step every pair is left out with a
     /// probability, and the best of the others is merged. Where none is left, the word is done. The
     /// pairs are drawn for by rank, then from the left, up to the first that is not left out. A word
-    /// that is a token is cut, too.
+    /// that is a token is not left whole.
     ///
     /// # Arguments
     ///

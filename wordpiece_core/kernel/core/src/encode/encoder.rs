@@ -3,7 +3,7 @@
 //! Nearly every segment of a text has been seen before. Its ids are copied from the slot of the
 //! cache that the lookup has just touched, so that most words cost one cache line and no
 //! normalization. A character that stands alone (punctuation, CJK) has its id in a table. Only the
-//! rest is normalized and cut by the model. The caches are bounded: one that has grown too
+//! rest is normalized and tokenized by the model. The caches are bounded: one that has grown too
 //! large is emptied, which costs less than deciding what to keep.
 
 mod cache;
@@ -34,9 +34,9 @@ pub use trimming::OffsetTrimming;
 
 /// What an encoder does with texts.
 pub struct EncoderOptions {
-    /// How texts are cut into words.
+    /// How texts are split into words.
     pub text: TextRules,
-    /// What cuts words into tokens.
+    /// What splits words into tokens.
     pub model: Model,
     /// How many ids the model has: each is smaller.
     pub vocab_size: usize,
@@ -48,7 +48,7 @@ pub struct EncoderOptions {
     pub trimming: Option<OffsetTrimming>,
 }
 
-/// Cuts texts into the tokens of a vocabulary. It can be shared by threads; each of them encodes with
+/// Splits texts into the tokens of a vocabulary. It can be shared by threads; each of them encodes with
 /// a [`Session`] of its own.
 ///
 /// # Examples

@@ -32,7 +32,7 @@ pub struct Token {
     pub length: u32,
 }
 
-/// An automaton that cuts words into the tokens of a vocabulary.
+/// An automaton that splits words into the tokens of a vocabulary.
 ///
 /// # Examples
 ///
@@ -60,7 +60,7 @@ pub struct Matcher {
 /// How matching goes on at a state that has no transition by the next byte.
 #[derive(Clone, Copy)]
 struct FailureLink {
-    /// The tokens cut off: the index of the last node of a list, or `NONE` for no tokens.
+    /// The tokens found: the index of the last node of a list, or `NONE` for no tokens.
     output: u32,
     /// The state to go on from; `NONE` if no token fits what is left.
     target: u32,
@@ -145,7 +145,7 @@ impl Matcher {
         index.ok_or_else(too_many)
     }
 
-    /// Cuts a word into its tokens.
+    /// Splits a word into its tokens.
     ///
     /// # Arguments
     ///

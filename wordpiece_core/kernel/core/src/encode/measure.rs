@@ -1,7 +1,7 @@
-//! Measuring how a tokenizer cuts text: sums over words and their tokens, each as often as the text
+//! Measuring how a tokenizer splits text: sums over words and their tokens, each as often as the text
 //! has it.
 //!
-//! A chunk of text is cut in two ways: into the *words* that all tokenizers are measured by, and into
+//! A chunk of text is split in two ways: into the *words* that all tokenizers are measured by, and into
 //! the tokens of one of them. What is said of a word follows from the tokens that overlap it. So it
 //! does not matter how the tokenizer itself finds words, or whether it knows any.
 
@@ -236,7 +236,7 @@ impl MeasureSums {
     }
 }
 
-/// Cuts chunks by an encoder, and adds them to a measurer.
+/// Tokenizes chunks by an encoder, and adds them to a measurer.
 ///
 /// # Errors
 ///

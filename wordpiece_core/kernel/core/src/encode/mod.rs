@@ -1,6 +1,6 @@
 //! Encoding: the words of a text to ids (`encoder`), between added tokens (`added_tokens`), by a model (`model`): WordPiece (`matcher`), BPE (`bpe`) or a unigram language model (`unigram`), at random if that is wanted
 //! (`sampling`), with tokens of bytes for unknown characters (`byte_fallback`); ids to rows (`rows`) or
-//! to sequences of one length (`pack`), on several threads (`blocks`); and how text is cut, in sums
+//! to sequences of one length (`pack`), on several threads (`blocks`); and how text is split, in sums
 //! (`measure`).
 
 pub mod added_tokens;

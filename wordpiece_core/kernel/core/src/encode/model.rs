@@ -1,4 +1,4 @@
-//! What cuts words into the tokens of a vocabulary: one of three models.
+//! What splits words into the tokens of a vocabulary: one of three models.
 
 use crate::base::error::{Error, Result};
 use crate::encode::bpe::{Bpe, BpeScratch, Parts};
@@ -13,7 +13,7 @@ pub enum Model {
     WordPiece(WordPiece),
     /// Merges of pairs.
     Bpe(Box<Bpe>),
-    /// The cut of the largest probability.
+    /// The segmentation of the largest probability.
     Unigram(Unigram),
 }
 
@@ -24,14 +24,14 @@ pub struct WordPiece {
     max_word_length: usize,
 }
 
-/// What words are cut in. It is kept, so that memory is asked for only once.
+/// What words are tokenized in. It is kept, so that memory is asked for only once.
 #[derive(Default)]
 pub struct ModelScratch {
     bpe: BpeScratch,
     pub(super) unigram: UnigramScratch,
 }
 
-/// What is drawn from where words are cut at random.
+/// What is drawn from where words are tokenized at random.
 pub struct Sampler {
     kind: SamplingKind,
     weights: Option<Weights>,
@@ -98,7 +98,7 @@ impl Model {
         matches!(self, Model::Bpe(bpe) if bpe.word_boundary() == WordBoundary::Bytes)
     }
 
-    /// The unigram model whose cut of a word depends on what is before it, if it is one.
+    /// The unigram model whose segmentation of a word depends on what is before it, if it is one.
     pub fn rounding(&self) -> Option<&Unigram> {
         match self {
             Model::Unigram(unigram) if unigram.rounds() => Some(unigram),
@@ -106,12 +106,12 @@ impl Model {
         }
     }
 
-    /// Cuts a word, with its mark, into its tokens.
+    /// Splits a word, with its mark, into its tokens.
     ///
     /// # Arguments
     ///
     /// * `word` - The word, normalized, with its mark.
-    /// * `scratch` - What it is cut in.
+    /// * `scratch` - What it is tokenized in.
     /// * `tokens` - Where the tokens are written. It is cleared first. A length of 0 says that a token
     ///   stands for the same bytes as the one before it.
     #[inline]

@@ -37,7 +37,7 @@ pub struct RowOptions {
     pub layouts: [Layout; 2],
     /// The most tokens of a row, added ones included. None: any number.
     pub max_length: Option<usize>,
-    /// Which text of a pair is cut.
+    /// Which text of a pair is truncated.
     pub truncation: Truncation,
     /// How many tokens two successive rows of one text share. None: a text has one row, and what is
     /// over the length is dropped.
@@ -110,7 +110,7 @@ pub struct Rows {
     pub tokens: usize,
     /// The number of words of the texts.
     pub words: usize,
-    /// The number of tokens of these words, before rows were cut, and each once.
+    /// The number of tokens of these words, before rows were truncated, and each once.
     pub word_tokens: usize,
     /// The number of rows with truncated tokens, which are in no other row.
     pub truncated_rows: usize,
@@ -142,7 +142,7 @@ impl RowOptions {
     }
 
     /// The lengths that the texts of a pair are truncated to, so that both fit into `room` tokens.
-    fn cut(&self, [first, second]: [usize; 2], room: usize) -> Result<[usize; 2]> {
+    fn truncated(&self, [first, second]: [usize; 2], room: usize) -> Result<[usize; 2]> {
         if room == 0 {
             return Ok([0, 0]); // whatever the truncation, as Hugging Face tokenizers do
         }
@@ -156,7 +156,7 @@ impl RowOptions {
                 "one text of {length} tokens cannot be truncated by {over} to fit `max_length`"
             ))),
         };
-        let cut = match self.truncation {
+        let lengths_left = match self.truncation {
             Truncation::LongestFirst => {
                 let shorter = first.min(second).min(room / 2);
                 let longer = room - shorter;
@@ -165,17 +165,17 @@ impl RowOptions {
             Truncation::OnlyFirst => [alone(first)?, second],
             Truncation::OnlySecond => [first, alone(second)?],
         };
-        for (left, length) in cut.into_iter().zip([first, second]) {
+        for (left, length) in lengths_left.into_iter().zip([first, second]) {
             if let Some(stride) = self.stride.filter(|&stride| left < length && stride >= left) {
                 return Err(Error::data(format!(
                     "stride {stride} is not less than the {left} tokens left of a text in a row"
                 )));
             }
         }
-        Ok(cut)
+        Ok(lengths_left)
     }
 
-    /// The windows that a text of `length` tokens is cut into, each of `most` tokens at most.
+    /// The windows that a text of `length` tokens is divided into, each of `most` tokens at most.
     fn windows(&self, length: usize, most: usize) -> Result<Vec<Range<usize>>> {
         if let Some(stride) = self.stride.filter(|&stride| length > most && stride >= most) {
             let message =
@@ -199,12 +199,13 @@ impl RowOptions {
 
     /// The windows of a pair, row by row, in the order that Hugging Face tokenizers have them.
     fn pair_windows(&self, lengths: [usize; 2]) -> Result<Vec<[Range<usize>; 2]>> {
-        let cut = self.room(2).map_or(Ok(lengths), |room| self.cut(lengths, room))?;
-        let first = self.windows(lengths[0], cut[0])?;
-        let second = self.windows(lengths[1], cut[1])?;
+        let lengths_left =
+            self.room(2).map_or(Ok(lengths), |room| self.truncated(lengths, room))?;
+        let first = self.windows(lengths[0], lengths_left[0])?;
+        let second = self.windows(lengths[1], lengths_left[1])?;
         // On average a window is at least half full.
         let rows = first.len().saturating_mul(second.len());
-        if rows.saturating_mul(cut[0] + cut[1]) / 2 > MOST_IDS {
+        if rows.saturating_mul(lengths_left[0] + lengths_left[1]) / 2 > MOST_IDS {
             return Err(too_many_ids("the rows of one text"));
         }
         let both = |a: &Range<usize>, b: &Range<usize>| [a.clone(), b.clone()];

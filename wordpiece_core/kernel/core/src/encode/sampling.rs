@@ -1,10 +1,10 @@
-//! Random numbers for drawing how words are cut. They follow from a seed and a text alone, so that a
-//! row is cut in the same way on every machine, whatever the rows beside it.
+//! Random numbers for drawing how words are tokenized. They follow from a seed and a text alone, so that a
+//! row is tokenized in the same way on every machine, whatever the rows beside it.
 
 use crate::base::error::Result;
 use crate::base::hash::KeyedHash;
 
-/// How words are cut at random.
+/// How words are tokenized at random.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
     /// What is drawn.
@@ -16,7 +16,7 @@ pub struct Sampling {
 /// What is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SamplingKind {
-    /// One of all the cuts of a word by a unigram model, each with a probability in proportion to its
+    /// One of all the segmentations of a word by a unigram model, each with a probability in proportion to its
     /// own to this power.
     Alpha(f64),
     /// Which merges of BPE are left out, each with this probability.

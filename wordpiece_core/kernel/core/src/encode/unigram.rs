@@ -1,12 +1,12 @@
-//! The unigram language model: of all the ways to cut a word into tokens, the one whose scores (the
+//! The unigram language model: of all the segmentations of a word into tokens, the one whose scores (the
 //! logarithms of probabilities) have the largest sum.
 //!
-//! The best cut of a word is found by Viterbi's algorithm, in one pass: for each place in the word,
-//! the best cut of what is before it is known, and every token that begins there makes a cut of a
+//! The best segmentation of a word is found by Viterbi's algorithm, in one pass: for each place in the word,
+//! the best segmentation of what is before it is known, and every token that begins there makes one of a
 //! longer part. The tokens that begin at a place are found by walking a trie of all of them, byte by
 //! byte. So a word takes time in proportion to its bytes and to the longest token.
 //!
-//! A long word, as a row of Japanese is one, is cut in windows: where the best cuts up to all places
+//! A long word, as a row of Japanese is one, is segmented in windows: where the best segmentations up to all places
 //! that tokens may still begin at have a place in common, what is before it is decided, and forgotten.
 //!
 //! Ties are broken as the peers break them: of equal sums, the one that begins earlier stays. Hugging
@@ -94,7 +94,7 @@ const WINDOW: usize = 1 << 16;
 /// What the score of an unknown character is below the least score.
 const UNK_PENALTY: f64 = 10.0;
 
-/// What words are cut in. It is kept, so that memory is asked for only once.
+/// What words are tokenized in. It is kept, so that memory is asked for only once.
 #[derive(Default)]
 pub struct UnigramScratch {
     nodes: Vec<Node<f64>>,
@@ -107,11 +107,11 @@ pub struct UnigramScratch {
 /// Where a piece of a word begins and ends, and its id.
 type Piece = (u32, u32, u32);
 
-/// The best cut of a word up to a place: its sum, and its last token.
+/// The best segmentation of a word up to a place: its sum, and its last token.
 #[derive(Clone, Copy, Default)]
 struct Node<S> {
     score: S,
-    /// `NONE` if there is no cut.
+    /// `NONE` if there is none.
     start: u32,
     id: u32,
 }
@@ -170,12 +170,12 @@ impl Unigram {
         Ok(Unigram { trie, longest, scores, unk_id, unk_score, bytes, of_sentencepiece, rounded })
     }
 
-    /// Cuts a word into its tokens.
+    /// Splits a word into its tokens.
     ///
     /// # Arguments
     ///
     /// * `word` - The word, normalized, with its mark; of fewer than 2^31 bytes.
-    /// * `scratch` - What it is cut in.
+    /// * `scratch` - What it is tokenized in.
     /// * `tokens` - Where the tokens are written. It is cleared first. A length of 0 says that a token
     ///   stands for the same bytes as the one before it.
     pub fn tokens(&self, word: &str, scratch: &mut UnigramScratch, tokens: &mut Vec<Token>) {
@@ -184,7 +184,7 @@ impl Unigram {
         self.push_tokens(word, &scratch.pieces, tokens);
     }
 
-    /// Draws one of all the cuts of a word, each with a probability in proportion to its own to the
+    /// Draws one of all the segmentations of a word, each with a probability in proportion to its own to the
     /// power of `weights`, by filtering forward and sampling backward.
     ///
     /// # Arguments
@@ -243,7 +243,7 @@ impl Unigram {
         if id == self.unk_id { self.unk_score } else { self.scores[id as usize] }
     }
 
-    /// Finds the best cut of a word. `nodes` are then those of its last window, up to the end of the word;
+    /// Finds the best segmentation of a word. `nodes` are then those of its last window, up to the end of the word;
     /// of a word that is no longer than a window, all.
     #[inline]
     #[allow(clippy::too_many_arguments)]
@@ -301,7 +301,7 @@ impl Unigram {
         }
     }
 
-    /// Calls `each` with the beginning, the end and the id of everything that a cut of a word may
+    /// Calls `each` with the beginning, the end and the id of everything that a segmentation of a word may
     /// have from a place on: its tokens, and unknown characters.
     #[inline]
     fn each_candidate(&self, word: &str, from: usize, mut each: impl FnMut(usize, usize, u32)) {
@@ -388,7 +388,7 @@ fn check_scores(scores: &[f64], tokens: usize) -> Result<()> {
     }
 }
 
-/// Appends the pieces of the best cut from the place `base`, that of the first node, to another one.
+/// Appends the pieces of the best segmentation from the place `base`, that of the first node, to another one.
 fn trace_back<S>(nodes: &[Node<S>], base: usize, mut end: usize, pieces: &mut Vec<Piece>) {
     let first = pieces.len();
     while end > base {
@@ -399,8 +399,8 @@ fn trace_back<S>(nodes: &[Node<S>], base: usize, mut end: usize, pieces: &mut Ve
     pieces[first..].reverse();
 }
 
-/// The last place that the best cuts up to all of these places have in common. What is beyond these
-/// places can only be cut on from them, so it is in the best cut of the word. `base`: that of the first
+/// The last place that the best segmentations up to all of these places have in common. What is beyond these
+/// places can only be reached from them, so it is in the best segmentation of the word. `base`: that of the first
 /// node.
 fn shared_place<S>(nodes: &[Node<S>], base: usize, places: RangeInclusive<usize>) -> usize {
     let first = *places.start();

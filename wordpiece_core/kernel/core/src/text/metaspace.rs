@@ -1,7 +1,7 @@
 //! SentencePiece's rules of text: characters are normalized by a compiled map, spaces become `▁`, and
 //! a word begins at each of them.
 //!
-//! Raw text is cut before characters that are spaces to the map, whatever is around them. So every
+//! Raw text is split before characters that are spaces to the map, whatever is around them. So every
 //! segment is normalized by itself; nearly always it is one word, with the space before it.
 
 use foldhash::HashSet;
@@ -68,8 +68,8 @@ pub struct Metaspace {
     map: CharsMap,
     way: Way,
     prepend: Prepend,
-    /// The characters that text is cut before.
-    cuts: Vec<char>,
+    /// The characters that text is split before.
+    separators: Vec<char>,
     /// The bytes that those begin with that are no spaces.
     leads: Vec<u8>,
     /// The one that is put before a text: no grapheme goes on behind it, if there is one of that kind.
@@ -125,16 +125,16 @@ impl Metaspace {
         }
         let map = CharsMap::new(charsmap)?;
         let is_space = |c: char| c == ' ' || way == Way::Words && is_whitespace(c);
-        let mut cuts: Vec<char> = ('\0'..='\u{3000}').filter(|&c| is_space(c)).collect();
+        let mut separators: Vec<char> = ('\0'..='\u{3000}').filter(|&c| is_space(c)).collect();
         let MapTraits { singles, joined, several, makes_marks, ends_marked } =
             MapTraits::of(&map, is_space);
         let mapped = |c: char| singles.binary_search_by_key(&c, |&(c, _)| c).is_ok(); // in order
-        cuts.retain(|&c| !mapped(c));
-        cuts.extend(singles.iter().filter(|(_, is_space)| *is_space).map(|&(c, _)| c));
-        cuts.retain(|c| !joined.contains(c) && (way.is_plain() || breaks('a', *c)));
-        cuts.sort_unstable();
-        cuts.dedup();
-        if !cuts.contains(&' ') {
+        separators.retain(|&c| !mapped(c));
+        separators.extend(singles.iter().filter(|(_, is_space)| *is_space).map(|&(c, _)| c));
+        separators.retain(|c| !joined.contains(c) && (way.is_plain() || breaks('a', *c)));
+        separators.sort_unstable();
+        separators.dedup();
+        if !separators.contains(&' ') {
             return Err(Error::data("the map of characters changes spaces: that is not known"));
         }
         if several && way.merges() {
@@ -144,12 +144,13 @@ impl Metaspace {
             return Err(Error::data("the map of characters makes a character with a ▁ behind it"));
         }
         let first_byte = |c: &char| c.encode_utf8(&mut [0; 4]).as_bytes()[0];
-        let mut leads: Vec<u8> = cuts.iter().filter(|c| **c != ' ').map(first_byte).collect();
+        let mut leads: Vec<u8> = separators.iter().filter(|c| **c != ' ').map(first_byte).collect();
         leads.dedup(); // they are in order
         let ends = |c: &&char| breaks(**c, '\u{301}');
-        let added = cuts.iter().find(ends).filter(|_| !way.is_plain()).copied().unwrap_or(' ');
+        let added =
+            separators.iter().find(ends).filter(|_| !way.is_plain()).copied().unwrap_or(' ');
         let may_mark = makes_marks || !mapped(SPACE_MARK) || joined.contains(&SPACE_MARK);
-        Ok(Metaspace { map, way, prepend, cuts, leads, added, may_mark, makes_marks })
+        Ok(Metaspace { map, way, prepend, separators, leads, added, may_mark, makes_marks })
     }
 
     /// Calls `each` with every segment of a part of a text, in order (see
@@ -179,10 +180,10 @@ impl Metaspace {
             self.leads.iter().fold(lanes.is(b' '), |found, &lead| found | lanes.is(lead))
         };
         each_in_class(bytes, start + 1, text.len(), is_lead, |end| {
-            if !self.cuts_at(text, end) {
+            if !self.splits_at(text, end) {
                 return;
             }
-            let is_space = || only(&text[start..end]).is_some_and(|c| self.is_cut(c));
+            let is_space = || only(&text[start..end]).is_some_and(|c| self.is_separator(c));
             if !(merges && is_space()) {
                 sink.segment(bytes, start, end);
             }
@@ -200,7 +201,7 @@ impl Metaspace {
             Prepend::First => begin == Begin::Text,
             Prepend::Never => false,
         };
-        let end = if text.is_empty() { 0 } else { self.first_cut(text) };
+        let end = if text.is_empty() { 0 } else { self.first_split(text) };
         let added = |end: usize| {
             let mut raw = String::from(self.added);
             memory::push_str(&mut raw, &text[..end]);
@@ -265,7 +266,7 @@ impl Metaspace {
         };
         let (mut end, mut dropped) = (section.len(), None);
         while end > 0 {
-            let start = self.last_cut(&section[..end]);
+            let start = self.last_split(&section[..end]);
             let mut is_word = false;
             let mut first_dropped = None;
             self.steps(&section[start..end], |at, _, result| {
@@ -310,7 +311,7 @@ impl Metaspace {
             Way::Words => self.each_of_words(raw, each),
             Way::Replaced | Way::SentencePiece { collapse: true } => {
                 // Spaces at the beginning are dropped if the text begins there.
-                let has_space = raw.chars().next().is_some_and(|c| self.is_cut(c));
+                let has_space = raw.chars().next().is_some_and(|c| self.is_separator(c));
                 let mut drops = !has_space && self.way != Way::Replaced;
                 let mut space = None;
                 self.placed(raw, |c, index| {
@@ -428,32 +429,32 @@ impl Metaspace {
         })
     }
 
-    fn is_cut(&self, c: char) -> bool {
-        self.cuts.binary_search(&c).is_ok()
+    fn is_separator(&self, c: char) -> bool {
+        self.separators.binary_search(&c).is_ok()
     }
 
-    /// The first byte offset where text is cut; its end if there is none.
-    fn first_cut(&self, text: &str) -> usize {
+    /// The first byte offset where text is split; its end if there is none.
+    fn first_split(&self, text: &str) -> usize {
         let mut places = text.char_indices();
-        places.find(|&(at, _)| self.cuts_at(text, at)).map_or(text.len(), |(at, _)| at)
+        places.find(|&(at, _)| self.splits_at(text, at)).map_or(text.len(), |(at, _)| at)
     }
 
-    /// The last byte offset where text is cut; 0 if there is none.
-    fn last_cut(&self, text: &str) -> usize {
+    /// The last byte offset where text is split; 0 if there is none.
+    fn last_split(&self, text: &str) -> usize {
         let places = text.char_indices().rev();
-        let mut cuts = places.filter(|&(at, c)| self.is_cut(c) && self.cuts_at(text, at));
-        cuts.next().map_or(0, |(at, _)| at)
+        let mut found = places.filter(|&(at, c)| self.is_separator(c) && self.splits_at(text, at));
+        found.next().map_or(0, |(at, _)| at)
     }
 
-    /// Whether text is cut before the character at `at`.
+    /// Whether text is split before the character at `at`.
     #[inline]
-    fn cuts_at(&self, text: &str, at: usize) -> bool {
+    fn splits_at(&self, text: &str, at: usize) -> bool {
         let bytes = text.as_bytes();
         if bytes[at] == b' ' && at > 0 && bytes[at - 1].is_ascii() {
             return true; // a space is always one of them
         }
         let Some(c) = text[at..].chars().next() else { return false };
-        if !self.is_cut(c) {
+        if !self.is_separator(c) {
             return false;
         }
         self.way.is_plain() || text[..at].chars().next_back().is_none_or(|before| breaks(before, c))

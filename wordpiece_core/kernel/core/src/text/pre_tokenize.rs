@@ -3,11 +3,11 @@
 //! What a character becomes does not depend on its neighbours, except for the few combining marks
 //! that are kept although accents are stripped: those are put in order. So every character has one
 //! *fate* (part of a word, a word alone, a space, dropped, ...; see `characters`), which is looked up
-//! in a table whose pages are filled on first use. Text is cut in two steps:
+//! in a table whose pages are filled on first use. Text is split in two steps:
 //!
-//! 1. [`PreTokenizer::segments`] cuts raw text at spaces and around characters that stand alone. It
+//! 1. [`PreTokenizer::segments`] splits raw text at spaces and around characters that stand alone. It
 //!    changes nothing, so a segment can be the key of a table of words already seen. ASCII and most
-//!    Latin and Cyrillic letters are cut 64 bytes at once: SIMD instructions classify the bytes (see
+//!    Latin and Cyrillic letters are split 64 bytes at once: SIMD instructions classify the bytes (see
 //!    `classes`), and the ends of all segments are computed together, as bits of one number.
 //! 2. [`PreTokenizer::normalize`] turns a segment into its word. It runs once for each distinct
 //!    segment, so that most of a text is never normalized.
@@ -41,7 +41,7 @@ pub struct TextOptions {
     pub strip_accents: bool,
     /// Whether words are in lower case.
     pub lowercase: bool,
-    /// Whether every punctuation character is a word by itself, as in BERT. Otherwise text is cut at
+    /// Whether every punctuation character is a word by itself, as in BERT. Otherwise text is split at
     /// spaces only.
     pub split_punctuation: bool,
 }
@@ -88,8 +88,8 @@ pub struct PreTokenizer {
     /// Those that the tables are made of.
     options: TextOptions,
     ascii: [CharEntry; 128],
-    /// A bit for each character of one or two bytes of UTF-8 that cuts.
-    cuts: [u64; SHORT_CHARS / 64],
+    /// A bit for each character of one or two bytes of UTF-8 that text is split at.
+    separators: [u64; SHORT_CHARS / 64],
     pages: Box<[OnceLock<Box<Page>>]>,
 }
 
@@ -102,11 +102,11 @@ impl PreTokenizer {
             _ => unreachable!("an ASCII character has one fate"),
         });
         let pages = (0..PAGES).map(|_| OnceLock::new()).collect();
-        PreTokenizer { options, ascii, cuts: [0; SHORT_CHARS / 64], pages }.with_cuts()
+        PreTokenizer { options, ascii, separators: [0; SHORT_CHARS / 64], pages }.with_separators()
     }
 
-    /// The pre-tokenizer that cuts text at white space into *chunks*, and changes nothing. Every chunk
-    /// can be cut further by any options, and all its words are those of the text. So it does not cut
+    /// The pre-tokenizer that splits text at white space into *chunks*, and changes nothing. Every chunk
+    /// can be split further by any options, and all its words are those of the text. So it does not split
     /// at the control characters that are white space to Unicode (U+000B, U+000C, U+0085): BERT's
     /// normalizer removes them, and what is on both sides of one becomes one word.
     pub fn chunks() -> Self {
@@ -123,13 +123,14 @@ impl PreTokenizer {
         }
         text.ascii.copy_from_slice(&page.entries[..128]);
         text.pages[0] = OnceLock::from(Box::new(page));
-        text.with_cuts()
+        text.with_separators()
     }
 
-    fn with_cuts(mut self) -> Self {
-        self.cuts = [0; SHORT_CHARS / 64];
+    fn with_separators(mut self) -> Self {
+        self.separators = [0; SHORT_CHARS / 64];
         for c in '\0'..='\u{7FF}' {
-            self.cuts[c as usize / 64] |= u64::from(self.entry(c).cuts()) << (c as usize % 64);
+            self.separators[c as usize / 64] |=
+                u64::from(self.entry(c).separates()) << (c as usize % 64);
         }
         self
     }
@@ -259,7 +260,7 @@ impl PreTokenizer {
         (word, alone)
     }
 
-    /// The first byte offset from `at` on where the text is cut: the end of the segment that the
+    /// The first byte offset from `at` on where the text is split: the end of the segment that the
     /// bytes before `at` are part of.
     ///
     /// # Panics
@@ -270,11 +271,11 @@ impl PreTokenizer {
         loop {
             let end = text.len() - rest.as_str().len();
             let Some(c) = rest.next() else { return end };
-            let cuts = match self.cuts.get(c as usize / 64) {
+            let separates = match self.separators.get(c as usize / 64) {
                 Some(bits) => bits >> (c as usize % 64) & 1 == 1,
-                None => self.entry(c).cuts(),
+                None => self.entry(c).separates(),
             };
-            if cuts {
+            if separates {
                 return end;
             }
         }
@@ -326,7 +327,7 @@ impl PreTokenizer {
 }
 
 impl PreTokenizer {
-    /// What a character becomes by itself: words, with spaces where it cuts them off from others.
+    /// What a character becomes by itself: words, with spaces where it separates them from others.
     ///
     /// # Arguments
     ///

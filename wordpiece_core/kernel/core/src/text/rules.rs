@@ -12,7 +12,7 @@ use crate::text::segments::{Begin, Each, Segment, SegmentSink};
 
 /// The rules by which text becomes words. They can be shared by threads.
 ///
-/// Text is cut in two steps, as [`PreTokenizer`] does it: raw text into segments, and a segment into
+/// Text is split in two steps, as [`PreTokenizer`] does it: raw text into segments, and a segment into
 /// what it becomes. That depends on the segment alone, so segments are the keys of tables and caches.
 #[expect(clippy::large_enum_variant, reason = "few are made, and BERT's are read all the time")]
 pub enum TextRules {

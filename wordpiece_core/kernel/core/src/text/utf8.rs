@@ -67,7 +67,7 @@ impl TextCopy {
     }
 }
 
-/// The lines of a block of text. It is cut at every `\n`, and a `\r` before one is dropped. Bytes
+/// The lines of a block of text. It is split at every `\n`, and a `\r` before one is dropped. Bytes
 /// after the last `\n` are a line, too.
 pub fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut start = 0;
@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn lines_are_cut_at_line_ends_only() {
-        let cut = |block: &'static [u8]| lines(block).collect::<Vec<_>>();
-        assert_eq!(cut(b"a\r\n\nb\rc\r"), [&b"a"[..], b"", b"b\rc\r"]);
-        assert_eq!(cut(b"a\n"), [b"a"]);
-        assert!(cut(b"").is_empty());
+        let split = |block: &'static [u8]| lines(block).collect::<Vec<_>>();
+        assert_eq!(split(b"a\r\n\nb\rc\r"), [&b"a"[..], b"", b"b\rc\r"]);
+        assert_eq!(split(b"a\n"), [b"a"]);
+        assert!(split(b"").is_empty());
     }
 
     #[test]

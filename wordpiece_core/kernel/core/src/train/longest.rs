@@ -1,4 +1,4 @@
-//! Words as the tokens that greedy longest match cuts, of a vocabulary that changes: one that is
+//! Words as the tokens of greedy longest match, of a vocabulary that changes: one that is
 //! extended begins its splits with them, and one that is pruned is asked what each token is worth.
 //!
 //! Encoding has a faster automaton (`encode::matcher`). This one can leave tokens out without being
@@ -9,7 +9,7 @@ use crate::base::sums::{CountOverflow, add};
 use crate::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
 use crate::train::splits::{OUTSIDE, SymbolCount, SymbolCounts};
 
-/// Cuts words by greedy longest match. Where no token fits, one character is [`OUTSIDE`], and what
+/// Tokenizes words by greedy longest match. Where no token fits, one character is [`OUTSIDE`], and what
 /// follows it still continues the word.
 ///
 /// # Examples
@@ -38,18 +38,18 @@ pub struct Losses {
     pub uses: Vec<u64>,
     /// How many tokens more the words would have without it; negative where they would have fewer.
     pub losses: Vec<i64>,
-    /// Whether a word that can be cut could not be cut without it.
+    /// Whether a word that can be tokenized could not be without it.
     pub is_needed: Vec<bool>,
-    /// Whether a word that all tokens can cut, and those of the vocabulary cannot, needs it: all
-    /// tokens cut it into this one and others.
+    /// Whether a word that all tokens can tokenize, and those of the vocabulary cannot, needs it: all
+    /// tokens split it into this one and others.
     pub is_missed: Vec<bool>,
 }
 
 /// How the tokens of an extended vocabulary are used. Both vectors are by token.
 pub struct Uses {
-    /// How often the token is used in words that can be cut.
+    /// How often the token is used in words that can be tokenized.
     pub uses: Vec<u64>,
-    /// Whether it is in the way: used in a word that the old tokens can cut, and all cannot.
+    /// Whether it is in the way: used in a word that the old tokens can tokenize, and all cannot.
     pub is_harmful: Vec<bool>,
 }
 
@@ -114,7 +114,7 @@ impl LongestMatch {
     }
 
     /// Adds the characters of a word for which no token fits to the counts of symbols. Returns how
-    /// many symbols the word is cut into.
+    /// many symbols the word has.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! How many tokens the distinct runs of splits have for every `max_level` of a round, from a sample
 //! of the runs.
 //!
-//! A run is a longest piece of a split without a cut. For a given `max_level`, the pairs in it have
+//! A run is a longest piece of a split that is not divided. For a given `max_level`, the pairs in it have
 //! at most this level, and the pairs at its ends have a higher one. So the same run is in the split
 //! for every `max_level` from the highest level of its own pairs to just below the lower level of
 //! the pairs at its ends. One entry for each run, with this range, is enough to know the sizes for

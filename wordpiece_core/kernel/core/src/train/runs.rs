@@ -1,4 +1,4 @@
-//! Runs: the pieces of splits that a round holds (see `cut`), equal ones once, with the sum of their
+//! Runs: the pieces of splits that a round holds (see `threshold`), equal ones once, with the sum of their
 //! counts.
 //!
 //! The symbols of all runs are in one vector, and equal runs are found by a hash table of their
@@ -16,10 +16,10 @@ use crate::base::memory;
 use crate::base::sums::add;
 use crate::train::splits::{Place, Splits};
 
-/// Stands for the level of a pair that has none: it is always cut.
+/// Stands for the level of a pair that has none: it is always divided.
 const NEVER: u16 = u16::MAX;
 
-/// The levels of pairs (see [`cut`](crate::train::cut)). A pair without a level is always cut.
+/// The levels of pairs (see [`threshold`](crate::train::threshold)). A pair without a level is always divided.
 #[derive(Default)]
 pub struct PairLevels(pub HashMap<(u32, u32), u16>);
 
@@ -52,7 +52,7 @@ impl Runs {
     ///
     /// * `splits` - The splits.
     /// * `levels` - The levels of pairs.
-    /// * `max_level` - The splits are cut at all pairs of a higher level.
+    /// * `max_level` - The splits are divided at all pairs of a higher level.
     ///
     /// # Errors
     ///

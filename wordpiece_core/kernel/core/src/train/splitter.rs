@@ -81,7 +81,7 @@ impl Splitter {
         Self::beginning_with(FirstSplits::Alphabet(marks, alphabet), merges)
     }
 
-    /// Makes a splitter that begins with what greedy longest match cuts. `merges`: as in
+    /// Makes a splitter that begins with the tokens of greedy longest match. `merges`: as in
     /// [`Splitter::new`].
     pub fn of_longest_match(longest: LongestMatch, merges: &[(u32, u32, u32)]) -> Self {
         Self::beginning_with(FirstSplits::LongestMatch(longest), merges)
@@ -118,7 +118,7 @@ impl Splitter {
         self.merge(symbols);
     }
 
-    /// Whether a split takes part in training. Where a vocabulary is extended, a word that it cannot cut
+    /// Whether a split takes part in training. Where a vocabulary is extended, a word that it cannot tokenize
     /// stays unknown, whatever is merged in it.
     pub fn admits(&self, symbols: &[u32]) -> bool {
         matches!(self.first, FirstSplits::Alphabet(..)) || !symbols.contains(&OUTSIDE)

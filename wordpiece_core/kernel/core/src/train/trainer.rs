@@ -1,14 +1,14 @@
 //! The driver of training: rounds of merges, with an exact result.
 //!
-//! A round begins with the counts of all tokens, and with the runs that splits were cut into; with
-//! all splits, if nothing was cut. The best pair is merged in the runs as long as no pair that the
-//! round does not see could be better (see `cut`). A round under a budget is of use where the best
+//! A round begins with the counts of all tokens, and with the runs that splits were divided into; with
+//! all splits, if nothing was divided. The best pair is merged in the runs as long as no pair that the
+//! round does not see could be better (see `threshold`). A round under a budget is of use where the best
 //! pairs are common ones: for the frequency, and for pmi with a support that falls. The likelihood,
 //! which depends on more counts, has rounds over all splits only.
 //!
 //! Of the pairs that it sees, a round tracks only those that occur often (see `round`), and counts
-//! anew when rarer ones may be better. That is the same rule as for pairs that were cut, with
-//! `Cut::may_hide` in both places. So most pairs, which are rare, cost nothing in most merges.
+//! anew when rarer ones may be better. That is the same rule as for pairs that were divided, with
+//! `Threshold::may_hide` in both places. So most pairs, which are rare, cost nothing in most merges.
 
 mod candidates;
 #[cfg(test)]
@@ -18,11 +18,12 @@ use foldhash::HashMap;
 
 use crate::base::error::{Error, Result};
 use crate::base::sums::add;
-use crate::train::cut::{Cut, Ladder};
+
 use crate::train::heap::HeapKey;
 use crate::train::round::{LongRuns, Pair, Round, RoundRuns, UNKNOWN, contradicting_counts};
 use crate::train::score::{Counts, Criterion, Score};
 use crate::train::splits::{OUTSIDE, PairCount, Splits};
+use crate::train::threshold::{Ladder, Threshold};
 use crate::train::tokens::Tokens;
 
 /// What a training is to do.
@@ -113,13 +114,13 @@ pub struct Trainer {
     /// The count that makes a pair eligible now; 0 before the first round of a falling support.
     support: u64,
     round: Round,
-    /// Where the splits of the round were cut.
-    cut: Cut,
+    /// Which pairs the round sees.
+    threshold: Threshold,
     /// How many merges the round has made.
     round_merges: usize,
 }
 
-/// A pair that a round may leave whole, its counts, and its level (see [`cut`](crate::train::cut)).
+/// A pair that a round may leave whole, its counts, and its level (see [`threshold`](crate::train::threshold)).
 pub type Candidate = ((u32, u32), PairCount, u16);
 
 /// The pairs that a round may leave whole.
@@ -135,7 +136,15 @@ impl Trainer {
     pub fn new(tokens: Tokens, options: TrainOptions) -> Self {
         let support = options.min_pair_count.unwrap_or(0);
         let (merges, round) = (Vec::new(), Round::default());
-        Trainer { options, tokens, merges, support, round, cut: Cut::NOWHERE, round_merges: 0 }
+        Trainer {
+            options,
+            tokens,
+            merges,
+            support,
+            round,
+            threshold: Threshold::HIDES_NONE,
+            round_merges: 0,
+        }
     }
 
     /// Sets how many tokens are to be trained, those at the beginning included. A training that was over
@@ -205,18 +214,18 @@ impl Trainer {
         self.round.unigrams = self.round.count_unigrams();
         let largest = self.round.largest_count(&self.tokens);
         self.begin(largest)?;
-        self.set_cut(Cut::NOWHERE, largest);
+        self.set_threshold(Threshold::HIDES_NONE, largest);
         Ok(())
     }
 
-    /// Begins a round over the runs that splits were cut into.
+    /// Begins a round over the runs that splits were divided into.
     ///
     /// # Arguments
     ///
     /// * `runs` - The runs. They must have been checked by [`Trainer::check_splits`].
     /// * `unigrams` - By token, its count over the whole corpus.
     /// * `largest` - The largest count of a pair that makes a token which is short enough.
-    /// * `max_level` - The highest level of the pairs that the splits were not cut at.
+    /// * `max_level` - The highest level of the pairs that the splits were not divided at.
     /// * `best` - The best of all pairs, and its count. None: no pair is left.
     ///
     /// # Errors
@@ -247,13 +256,13 @@ impl Trainer {
         self.round.best = best.map(|(pair, _)| pair);
         self.begin(largest)?;
         if best.is_none() {
-            self.set_cut(Cut::NOWHERE, largest); // nothing is left to merge
+            self.set_threshold(Threshold::HIDES_NONE, largest); // nothing is left to merge
         } else {
             let ladder = self.ladder(largest);
             if max_level > ladder.max_level() {
-                return Err(Error::option(format!("there is no cut of level {max_level}")));
+                return Err(Error::option(format!("there is no threshold of level {max_level}")));
             }
-            self.set_cut(ladder.cut(max_level), largest);
+            self.set_threshold(ladder.threshold(max_level), largest);
         }
         match self.round.best {
             Some(best) if !self.round.index.contains_key(&best) => {
@@ -304,10 +313,10 @@ impl Trainer {
         Ok(())
     }
 
-    /// Sets the cut of the round, and tracks the pairs that it sees. `largest`: the largest count of a
+    /// Sets the threshold of the round, and tracks the pairs that it sees. `largest`: the largest count of a
     /// pair.
-    fn set_cut(&mut self, cut: Cut, largest: u64) {
-        self.cut = cut;
+    fn set_threshold(&mut self, threshold: Threshold, largest: u64) {
+        self.threshold = threshold;
         self.track(match self.options.criterion {
             Criterion::Pmi => self.support / TRACKED_PART,
             _ => largest / TRACKED_PART,
@@ -331,7 +340,7 @@ impl Trainer {
         support
     }
 
-    /// The cuts of the next round.
+    /// The thresholds of the next round.
     fn ladder(&self, largest: u64) -> Ladder {
         let support = self.support_for(largest);
         Ladder::new(self.options.criterion, self.least(), support, largest)
@@ -357,7 +366,7 @@ impl Trainer {
                 return if self.sees_all(self.least()) { Status::Done } else { Status::RoundOver };
             };
             // The best pair of all is known when a round begins, so its first merge is certain.
-            let uncertain = self.may_be_beaten_by_cut(&self.cut, &score);
+            let uncertain = self.may_be_beaten_beyond(&self.threshold, &score);
             if uncertain && self.round_merges > 0 {
                 return Status::RoundOver;
             }
@@ -369,17 +378,17 @@ impl Trainer {
         Status::Running
     }
 
-    fn may_be_beaten_by_cut(&self, cut: &Cut, score: &Score) -> bool {
-        cut.may_hide(score, self.options.criterion, self.support, self.round.total)
+    fn may_be_beaten_beyond(&self, threshold: &Threshold, score: &Score) -> bool {
+        threshold.may_hide(score, self.options.criterion, self.support, self.round.total)
     }
 
     fn sees_everything(&self) -> bool {
-        self.cut == Cut::NOWHERE
+        self.threshold == Threshold::HIDES_NONE
     }
 
     /// Whether the round sees every pair that is eligible at a support.
     fn sees_all(&self, support: u64) -> bool {
-        self.cut.least_count <= support && self.cut.most_tokens == u64::MAX
+        self.threshold.least_count <= support && self.threshold.most_tokens == u64::MAX
     }
 
     /// The eligible pair with the highest score that the round sees; of equals, the one that
@@ -393,10 +402,10 @@ impl Trainer {
             return Some((at, self.score(at)));
         }
         loop {
-            let tracked = Cut { least_count: self.round.tracked, ..Cut::NOWHERE };
+            let tracked = Threshold { least_count: self.round.tracked, ..Threshold::HIDES_NONE };
             match self.best_in_heap() {
                 Some(best)
-                    if self.tracks_all() || !self.may_be_beaten_by_cut(&tracked, &best.1) =>
+                    if self.tracks_all() || !self.may_be_beaten_beyond(&tracked, &best.1) =>
                 {
                     return Some(best);
                 }
@@ -421,11 +430,11 @@ impl Trainer {
 
     /// The count below which no pair need ever be tracked.
     fn least_tracked(&self) -> u64 {
-        self.cut.least_count.max(self.least())
+        self.threshold.least_count.max(self.least())
     }
 
     /// Lowers a falling support when no pair reaches it. Returns false if it cannot fall: because it is
-    /// the lowest, or because pairs that were cut may reach it.
+    /// the lowest, or because pairs that were divided may reach it.
     fn try_lower_support(&mut self) -> bool {
         let fixed = self.options.min_pair_count.is_some();
         if fixed || self.support <= 1 || !self.sees_all(self.support) {

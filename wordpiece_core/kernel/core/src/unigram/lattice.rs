@@ -1,4 +1,4 @@
-//! The lattice of a run: all ways to cut it into pieces.
+//! The lattice of a run: all its segmentations into pieces.
 
 use super::model::{Finder, LANES, Lane};
 use crate::base::memory;
@@ -122,7 +122,7 @@ pub struct Calculator {
 impl Calculator {
     /// Calls `each` with every piece and its posterior probability at a place of the run, in units
     /// of 2^-52, by the forward-backward algorithm. Returns the logarithm of the likelihood of the
-    /// run in units of 2^-40; None if it cannot be cut into pieces.
+    /// run in units of 2^-40; None if it has no segmentation into pieces.
     pub fn posteriors(
         &mut self,
         lattice: &Lattice<'_>,
@@ -215,7 +215,7 @@ impl Calculator {
         Some(log_units(logarithm))
     }
 
-    /// The best way to cut a run, which has the largest sum of scores: the ids of its pieces, from
+    /// The best segmentation of a run, which has the largest sum of scores: the ids of its pieces, from
     /// the last to the first. Of equal ones the one whose last piece begins first, and so on.
     /// `whole`: whether a piece may be the whole run. None if there is no way.
     pub fn best(
@@ -314,10 +314,10 @@ mod tests {
         lattices.push("abb", model.finder().unwrap());
         let mut calculator = Calculator::default();
         let mut best = |whole| {
-            let mut cut = Vec::new();
+            let mut ids = Vec::new();
             let lattice = lattices.lattice(1..4);
-            calculator.best(&lattice, &model.scores, whole, |id| cut.push(id)).unwrap();
-            cut
+            calculator.best(&lattice, &model.scores, whole, |id| ids.push(id)).unwrap();
+            ids
         };
         assert_eq!(best(true), [2]); // a, ab, abb, b
         assert_eq!(best(false), [3, 1]);

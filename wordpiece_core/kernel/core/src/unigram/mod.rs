@@ -1,7 +1,7 @@
 //! Training of a unigram language model (Kudo 2018, "Subword Regularization", section 3.2), as
 //! SentencePiece trains it.
 //!
-//! Words are cut into runs (`runs`), which no piece crosses. The frequent substrings of runs are the
+//! Words are split into runs (`runs`), which no piece crosses. The frequent substrings of runs are the
 //! pieces that training begins with (`seeds`). Then the probabilities of pieces are estimated by
 //! expectation maximization, and the pieces are dropped that the likelihood misses least (`steps`),
 //! until few enough are left. What is summed over runs (`lattice`, `sums`) is the same on any

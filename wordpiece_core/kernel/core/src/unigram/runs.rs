@@ -1,7 +1,7 @@
 //! Words to runs: the stretches that a piece can be taken of.
 //!
 //! SentencePiece takes no piece that has characters of two scripts, where Han, Hiragana and Katakana
-//! are one (`TrainerInterface::IsValidSentencePiece`). So the ways to cut a word are those of its
+//! are one (`TrainerInterface::IsValidSentencePiece`). So the ways to segment a word are those of its
 //! runs, combined. Characters outside the alphabet belong to no run.
 
 use foldhash::{HashMap, HashSet};
@@ -32,35 +32,35 @@ const UNKNOWN: u8 = 3;
 const SCRIPTS: u8 = 4;
 const TABLE: usize = 1 << 16;
 
-/// Cuts words into runs.
+/// Splits words into runs.
 ///
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::unigram::runs::RunCutter;
+/// use wordpiece_core::unigram::runs::RunSplitter;
 ///
-/// let cutter = RunCutter::new(None, 100);
+/// let splitter = RunSplitter::new(None, 100);
 /// let mut runs = Vec::new();
-/// cutter.each_run("x-raysビーム線", &mut String::new(), |run, _| runs.push(run.to_string()));
+/// splitter.each_run("x-raysビーム線", &mut String::new(), |run, _| runs.push(run.to_string()));
 /// assert_eq!(runs, ["▁x", "-", "rays", "ビーム線"]);
 /// ```
-pub struct RunCutter {
+pub struct RunSplitter {
     alphabet: Option<HashSet<char>>,
     most: usize,
     /// The kinds of the first characters of Unicode.
     table: Vec<u8>,
 }
 
-impl RunCutter {
-    /// A cutter. `alphabet`: the characters of runs, beside [`SPACE_MARK`]; None: all. `most`: the
+impl RunSplitter {
+    /// A splitter. `alphabet`: the characters of runs, beside [`SPACE_MARK`]; None: all. `most`: the
     /// most characters of a run; longer ones are left out.
     pub fn new(alphabet: Option<&str>, most: usize) -> Self {
         let alphabet = alphabet.map(|characters| characters.chars().collect());
-        let mut cutter = RunCutter { alphabet, most, table: Vec::new() };
+        let mut splitter = RunSplitter { alphabet, most, table: Vec::new() };
         let code_points = 0..TABLE as u32;
-        let kind = |c| char::from_u32(c).map_or(OUTSIDE, |c| cutter.find_kind(c));
-        cutter.table = code_points.map(kind).collect();
-        cutter
+        let kind = |c| char::from_u32(c).map_or(OUTSIDE, |c| splitter.find_kind(c));
+        splitter.table = code_points.map(kind).collect();
+        splitter
     }
 
     /// Calls `each` with every run of a word and its number of characters. [`SPACE_MARK`] is put
@@ -124,8 +124,8 @@ mod tests {
 
     fn runs(alphabet: Option<&str>, most: usize, word: &str) -> Vec<String> {
         let mut found = Vec::new();
-        let cutter = RunCutter::new(alphabet, most);
-        cutter.each_run(word, &mut String::new(), |run, characters| {
+        let splitter = RunSplitter::new(alphabet, most);
+        splitter.each_run(word, &mut String::new(), |run, characters| {
             assert_eq!(characters, run.chars().count());
             found.push(run.to_string());
         });

@@ -1,6 +1,6 @@
 //! The substrings of runs that training begins with, with exact counts.
 //!
-//! A substring is the beginning of suffixes. So the suffixes of all runs are sorted, cut to the
+//! A substring is the beginning of suffixes. So the suffixes of all runs are sorted, truncated to the
 //! length of the longest piece; those with the same beginning are then side by side, and a stack of
 //! the beginnings that are still open gives, in one walk, every one that is followed by different
 //! characters, or ends a suffix: the inner nodes and the ends of the suffix tree. Substrings between
@@ -76,7 +76,7 @@ impl BestSeeds {
     }
 }
 
-/// Calls `each` with every suffix of a run, cut to `most` characters, that has enough characters to
+/// Calls `each` with every suffix of a run, truncated to `most` characters, that has enough characters to
 /// be a seed.
 pub fn each_suffix<'a>(run: &'a str, most: usize, mut each: impl FnMut(&'a str)) {
     let ends: Vec<usize> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
@@ -192,8 +192,8 @@ mod tests {
                 for end in start + 2..=characters.len().min(start + max_length) {
                     let piece: String = characters[start..end].iter().collect();
                     *counts.entry(piece.clone()).or_default() += count;
-                    let cut = end == characters.len().min(start + max_length);
-                    let follower = if cut { None } else { Some(characters[end]) };
+                    let is_truncated = end == characters.len().min(start + max_length);
+                    let follower = if is_truncated { None } else { Some(characters[end]) };
                     next.entry(piece).or_default().insert(follower);
                 }
             }

@@ -47,11 +47,11 @@ impl UnigramModel {
     }
 
     /// Drops the pieces without which the likelihood loses least, so that `size` are left, or as many
-    /// as have to be kept. `counts`: how often pieces occur in the best ways to cut all runs.
+    /// as have to be kept. `counts`: how often pieces occur in the best segmentations of all runs.
     ///
-    /// Single characters are kept. A piece that does not occur, or that is cut itself better than it
+    /// Single characters are kept. A piece that does not occur, or that is segmented itself better than it
     /// is kept whole, is dropped. As for the others, the likelihood is that of pieces with these
-    /// counts, and without a piece its place is taken by the best other way to cut it.
+    /// counts, and without a piece its place is taken by the best other segmentation of it.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Sums over runs: expected counts of pieces, and counts in the best ways to cut.
+//! Sums over runs: expected counts of pieces, and counts in the best segmentations.
 
 use super::lattice::{Calculator, Lattice};
 use super::model::UnigramModel;
@@ -10,7 +10,7 @@ pub enum Summand {
     /// The posterior probabilities of pieces, in units of 2^-52; and the logarithm of the
     /// likelihood, in units of 2^-40.
     Expected,
-    /// How often pieces occur in the best ways to cut runs.
+    /// How often pieces occur in the best segmentations of runs.
     Best,
 }
 
@@ -32,7 +32,7 @@ impl Sums {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if it cannot be cut into pieces.
+    /// Returns [`Error::Data`] if it has no segmentation into pieces.
     pub fn add_run(
         &mut self,
         what: Summand,

@@ -146,7 +146,7 @@ impl Encoding {
         unsafe { self.ids.set_len(self.ids.len() + pushed) };
     }
 
-    /// Appends the ids of a segment that was cut.
+    /// Appends the ids of a segment that was tokenized.
     pub(super) fn push_new(&mut self, scratch: &Scratch) {
         scratch.tokens.iter().for_each(|token| self.push(token.id));
         self.words += scratch.words_with_tokens();

@@ -30,7 +30,7 @@ pub(super) fn push_added(
     encoding.next_word += 1;
 }
 
-/// Appends the tokens of a segment that was cut, with their spans.
+/// Appends the tokens of a segment that was tokenized, with their spans.
 pub(super) fn push_with_spans(
     encoder: &Encoder,
     segment: &Segment<'_>,
@@ -49,7 +49,7 @@ pub(super) fn push_with_spans(
     encoding.next_word += scratch.ends.len() as u32;
 }
 
-/// Calls `each` with every token of a segment that was cut: the number of its word; its id, and the
+/// Calls `each` with every token of a segment that was tokenized: the number of its word; its id, and the
 /// characters that it stands for; and, of Unigram, what it stands for in the normalized word.
 #[cold]
 pub(super) fn spans(
@@ -67,7 +67,7 @@ pub(super) fn spans(
         let mut at = from;
         for &Token { id, length } in &tokens[next..end] {
             if length > 0 {
-                // A length may be cut to 32 bits, but then the token covers the word.
+                // A length may be limited to 32 bits, but then the token covers the word.
                 at = at.min(to - 1);
                 let until = at.saturating_add(length as usize).min(to);
                 last = [origin[at], origin[until - 1] + 1];

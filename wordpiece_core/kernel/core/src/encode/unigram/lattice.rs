@@ -1,4 +1,4 @@
-//! All cuts of a word, of which one is drawn.
+//! All segmentations of a word, of which one is drawn.
 
 use crate::base::memory;
 use crate::base::trie::NONE;
@@ -20,10 +20,10 @@ impl Weights {
     }
 }
 
-/// All cuts of a word. Of its edges only those are held that end behind some place.
+/// All segmentations of a word. Of its edges only those are held that end behind some place.
 #[derive(Default)]
 pub(super) struct WordLattice {
-    /// For each place of the word, the sum of the weights of all cuts of what is before it.
+    /// For each place of the word, the sum of the weights of all segmentations of what is before it.
     sums: Vec<Wide>,
     from: usize,
     /// For each place behind `from`, the last of the edges that end there, or `NONE`.
@@ -76,7 +76,7 @@ impl WordLattice {
         memory::push(&mut self.edges, edge);
     }
 
-    /// Draws a cut backwards from a place, as far as edges are held: at each place one of those that end
+    /// Draws a segmentation backwards from a place, as far as edges are held: at each place one of those that end
     /// there, those that begin last first. Returns where it has come to.
     pub(super) fn draw(
         &self,

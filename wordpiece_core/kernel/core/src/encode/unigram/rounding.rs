@@ -1,5 +1,5 @@
 //! Sums of scores that are rounded to 32 bits, from the beginning of the text on, as sentencepiece
-//! rounds them: for which sums before a word its cut stays the same.
+//! rounds them: for which sums before a word its segmentation stays the same.
 
 use std::ops::{Add, Sub};
 
@@ -35,7 +35,7 @@ impl ScoreSum for f32 {
     }
 }
 
-/// What is known of a word whose sums are rounded: for which sums before it the cut stays the same.
+/// What is known of a word whose sums are rounded: for which sums before it the segmentation stays the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rounding {
     /// By how much each choice was made, at least.
@@ -58,7 +58,7 @@ impl Rounding {
         Rounding { margin, reach, steps }
     }
 
-    /// Whether the cut is the same behind this sum.
+    /// Whether the segmentation is the same behind this sum.
     #[inline]
     pub fn allows(&self, sum: f32) -> bool {
         let most = sum.abs() + self.reach;
@@ -68,7 +68,7 @@ impl Rounding {
 }
 
 impl Unigram {
-    /// Whether the cut of a word depends on what is before it: sums are rounded to 32 bits, and the
+    /// Whether the segmentation of a word depends on what is before it: sums are rounded to 32 bits, and the
     /// scores are not such that all sums are exact.
     pub fn rounds(&self) -> bool {
         self.rounded.is_some()
@@ -99,7 +99,7 @@ impl Unigram {
         self.push_tokens(word, pieces, tokens);
     }
 
-    /// Cuts a word as [`Unigram::tokens`] does, and tells for which sums that is right.
+    /// Segments a word as [`Unigram::tokens`] does, and tells for which sums that is right.
     ///
     /// # Arguments
     ///

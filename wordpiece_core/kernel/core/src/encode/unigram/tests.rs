@@ -1,4 +1,4 @@
-//! Long words are cut in windows as in one, in little memory.
+//! Long words are segmented in windows as in one, in little memory.
 
 use super::*;
 use wordpiece_testing::{Random, peak_of};

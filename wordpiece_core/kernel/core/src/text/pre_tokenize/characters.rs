@@ -15,7 +15,7 @@ pub(super) enum Fate {
     Mark,
     /// A word by itself: punctuation, or a CJK character.
     Alone(char),
-    /// A space, which cuts.
+    /// A space, which separates.
     Space,
     /// Nothing is left of it.
     Dropped,
@@ -64,7 +64,7 @@ impl CharEntry {
     }
 
     #[inline]
-    pub(super) fn cuts(self) -> bool {
+    pub(super) fn separates(self) -> bool {
         self.kind() >= SPACE
     }
 

@@ -46,14 +46,14 @@ fn bert_words() {
     assert_eq!(words(&text, raw), expected.split(' ').collect::<Vec<_>>());
 }
 
-/// Segments are cut before normalization, so no character may become both a cut and a letter.
+/// Text is split before normalization, so no character may become both a separator and a letter.
 #[test]
 fn no_character_is_both_a_cut_and_part_of_a_word() {
     for bits in 0..32 {
         for c in '\0'..=char::MAX {
             let fates = fates(c, &options(bits));
-            let cuts = fates.iter().filter(|f| matches!(f, Fate::Space | Fate::Alone(_)));
-            assert!(cuts.count() == 0 || fates.len() == 1, "{c:?} {fates:?}");
+            let separators = fates.iter().filter(|f| matches!(f, Fate::Space | Fate::Alone(_)));
+            assert!(separators.count() == 0 || fates.len() == 1, "{c:?} {fates:?}");
         }
     }
 }
@@ -106,7 +106,7 @@ fn plain_segments(text: &PreTokenizer, raw: &str) -> Vec<(usize, usize)> {
     let (mut segments, mut start) = (Vec::new(), None);
     for (at, c) in raw.char_indices() {
         let entry = text.entry(c);
-        if entry.cuts() {
+        if entry.separates() {
             segments.extend(start.take().map(|start| (start, at)));
         } else {
             start = start.or(Some(at));

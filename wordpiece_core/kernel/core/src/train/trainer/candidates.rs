@@ -1,4 +1,4 @@
-//! Choosing where to cut: which pairs a round may leave whole, and what bounds the others.
+//! Choosing the threshold: which pairs a round may leave whole, and what bounds the others.
 //!
 //! This is what workers ask a trainer: it is where the driver's is, but has no round of its own. The
 //! counts are those of all pairs or of a part of them; what was chosen from parts is put together

@@ -1,9 +1,9 @@
-//! Where a round may cut splits, so that it holds less and the result is the same.
+//! Where a round may divide splits, so that it holds less and the result is the same.
 //!
-//! A round that cannot hold all splits cuts them between the tokens of every pair that it can do
+//! A round that cannot hold all splits divides them between the tokens of every pair that it can do
 //! without, and holds the pieces ("runs"), equal ones once, with the sum of their counts. Merges on
-//! either side of a cut may make a larger pair out of the two tokens that were cut apart. But that
-//! pair occurs no more often than the one that was cut, and as long as these two tokens are in no
+//! either side may make a larger pair out of the two tokens that were parted. But that
+//! pair occurs no more often than the one that was parted, and as long as these two tokens are in no
 //! merge, its tokens are the same. So the score of all pairs that the round does not see is bounded.
 //! The round is over when the best pair that it sees may no longer be better than that bound:
 //!
@@ -20,33 +20,33 @@
 //!
 //! How much a round holds is chosen by the *level* of pairs, a number from 0 on. The best pair alone
 //! has level 0. A round has a `max_level`: it leaves every pair of this level or a lower one whole,
-//! and cuts between the tokens of all others. The level of a pair is the index of the first cut of a
+//! and divides between the tokens of all others. The level of a pair is the index of the first threshold of a
 //! [`Ladder`] that leaves it whole.
 
 use crate::train::score::{Criterion, Score, gain_limit};
 
 /// A rule of which pairs are left whole: those that occur often enough, of tokens that are rare
-/// enough. All others are cut.
+/// enough. All others are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct Threshold {
     /// The least count of a pair that is left whole.
     pub least_count: u64,
     /// The largest count of a token in a pair that is left whole.
     pub most_tokens: u64,
 }
 
-impl Cut {
-    /// No pair is cut.
-    pub const NOWHERE: Cut = Cut { least_count: 1, most_tokens: u64::MAX };
-    /// All pairs are cut. (The best pair is held all the same; it is merged, and the round is over.)
-    pub const ALL: Cut = Cut { least_count: u64::MAX, most_tokens: 0 };
+impl Threshold {
+    /// No pair is divided.
+    pub const HIDES_NONE: Threshold = Threshold { least_count: 1, most_tokens: u64::MAX };
+    /// All pairs are divided. (The best pair is held all the same; it is merged, and the round is over.)
+    pub const HIDES_ALL: Threshold = Threshold { least_count: u64::MAX, most_tokens: 0 };
 
     /// Whether a pair is left whole. `left`, `right`: the counts of its tokens.
     pub fn admits(&self, count: u64, left: u64, right: u64) -> bool {
         count >= self.least_count && left.max(right) <= self.most_tokens
     }
 
-    /// Whether an eligible pair that was cut, or that has grown out of one, may be as good as a score.
+    /// Whether an eligible pair that was divided, or that has grown out of one, may be as good as a score.
     ///
     /// # Arguments
     ///
@@ -65,12 +65,12 @@ impl Cut {
     }
 }
 
-/// Cuts in an order in which each leaves whole what the one before it does. The index of a cut is the
+/// Thresholds in an order in which each leaves whole what the one before it does. The index of a threshold is the
 /// highest level of the pairs that it leaves whole.
-pub struct Ladder(Vec<Cut>);
+pub struct Ladder(Vec<Threshold>);
 
 impl Ladder {
-    /// Makes the cuts of a round.
+    /// Makes the thresholds of a round.
     ///
     /// # Arguments
     ///
@@ -79,28 +79,29 @@ impl Ladder {
     /// * `support` - The count that makes a pair eligible now.
     /// * `largest` - The largest count of a pair.
     pub fn new(criterion: Criterion, least: u64, support: u64, largest: u64) -> Self {
-        let mut cuts = vec![Cut::ALL];
+        let mut thresholds = vec![Threshold::HIDES_ALL];
         let mut count = largest.max(least);
         if criterion == Criterion::Pmi {
             count = support;
-            let tokens = (0..63).map(|bits| Cut { least_count: count, most_tokens: 1 << bits });
-            cuts.extend(tokens);
+            let tokens =
+                (0..63).map(|bits| Threshold { least_count: count, most_tokens: 1 << bits });
+            thresholds.extend(tokens);
         }
         loop {
-            cuts.push(Cut { least_count: count, ..Cut::NOWHERE });
+            thresholds.push(Threshold { least_count: count, ..Threshold::HIDES_NONE });
             if count <= least {
-                return Ladder(cuts);
+                return Ladder(thresholds);
             }
             count = (count - count.div_ceil(8)).max(least);
         }
     }
 
-    /// The cut of a round that leaves whole the pairs up to this level.
+    /// The threshold of a round that leaves whole the pairs up to this level.
     ///
     /// # Panics
     ///
     /// Panics if the level is higher than [`Ladder::max_level`].
-    pub fn cut(&self, max_level: u16) -> Cut {
+    pub fn threshold(&self, max_level: u16) -> Threshold {
         self.0[max_level as usize]
     }
 
@@ -111,7 +112,7 @@ impl Ladder {
 
     /// The level of a pair. None: it is never eligible. `left`, `right`: the counts of its tokens.
     pub fn level_of_pair(&self, count: u64, left: u64, right: u64) -> Option<u16> {
-        let level = self.0.partition_point(|cut| !cut.admits(count, left, right));
+        let level = self.0.partition_point(|threshold| !threshold.admits(count, left, right));
         (level < self.0.len()).then_some(level as u16)
     }
 }
@@ -125,12 +126,12 @@ mod tests {
         for criterion in [Criterion::Pmi, Criterion::Frequency] {
             for (least, support, largest) in [(1, 70, 80), (3, 3, 1 << 62), (1, 1, 1), (5, 5, 2)] {
                 let ladder = Ladder::new(criterion, least, support, largest);
-                for cuts in ladder.0.windows(2) {
-                    assert!(cuts[1].least_count <= cuts[0].least_count);
-                    assert!(cuts[1].most_tokens >= cuts[0].most_tokens);
+                for thresholds in ladder.0.windows(2) {
+                    assert!(thresholds[1].least_count <= thresholds[0].least_count);
+                    assert!(thresholds[1].most_tokens >= thresholds[0].most_tokens);
                 }
-                let last_cut = Cut { least_count: least, ..Cut::NOWHERE };
-                assert_eq!(ladder.cut(ladder.max_level()), last_cut);
+                let last = Threshold { least_count: least, ..Threshold::HIDES_NONE };
+                assert_eq!(ladder.threshold(ladder.max_level()), last);
             }
         }
     }
