@@ -18,7 +18,7 @@ class ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
 
 # Values by the names of options. `text`: what `wordpiece_core.TextOptions.for_kernel` gives; with
-# `rules: ByteLevel | Metaspace` text becomes words by these, in place of the other options.
+# `rules: Composed | Metaspace` text becomes words by these, in place of the other options.
 Options = Mapping[str, Any]
 
 class WordCounter:
@@ -32,7 +32,7 @@ class WordCounter:
     @staticmethod
     def of_chunks(*, most_bytes: int = ...) -> WordCounter:
         """Counts chunks: what is between white space, unchanged. U+000B, U+000C and U+0085 do not
-        cut, as BERT's normalizer removes them."""
+        split, as BERT's normalizer removes them."""
 
     @property
     def memory(self) -> int:
@@ -120,12 +120,6 @@ def split_sentences(texts: ArrowArray) -> ArrowArray:
     """The sentences of texts by the rules of Unicode (UAX #29), as `list<string>`, without
     the white space between them."""
 
-class ByteLevel:
-    """GPT-2's rules of text, for `Encoder` and `pre_tokenize`. `add_prefix_space`: a space is put
-    before a text, and behind each added token, if there is none."""
-
-    def __init__(self, *, add_prefix_space: bool) -> None: ...
-
 class Composed:
     """The normalizer and the pre-tokenizer of a `tokenizer.json`. InputError for a part that is not
     known. `of_bytes`: the model takes words as bytes."""
@@ -133,6 +127,10 @@ class Composed:
     def __init__(
         self, normalizer: str | None, pre_tokenizer: str | None, *, of_bytes: bool
     ) -> None: ...
+    @staticmethod
+    def gpt2(add_prefix_space: bool) -> Composed:
+        """GPT-2's. `add_prefix_space`: a space is put before a text, and behind each added token,
+        if there is none."""
 
 class Metaspace:
     """SentencePiece's rules of text: `charsmap` maps characters (empty: none), a space becomes ▁.
@@ -218,20 +216,20 @@ class Encoder:
         `before`, `between` and `after` texts, each with its token type; the `types` of the two
         texts, and the `overflow_types` where a text is not shown from its beginning on. Record
         batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the tokens in
-        them, how many of these are unknown, the words, their tokens before rows were cut, the rows
-        that were cut, and the tokens cut off. With `pages`, `least_ids` ids and more become pages,
-        and there is no batch; OptionError with columns, a stride, or more than one thread. With
-        `sample_alpha`, of Unigram, or `bpe_dropout`, of Bpe, words are cut at random: by
-        `sample_seed` (None: 0) and the text alone."""
+        them, how many of these are unknown, the words, their tokens before rows were truncated, the
+        rows that were truncated, and the tokens left out. With `pages`, `least_ids` ids and more
+        become pages, and there is no batch; OptionError with columns, a stride, or more than one
+        thread. With `sample_alpha`, of Unigram, or `bpe_dropout`, of Bpe, words are tokenized at
+        random: by `sample_seed` (None: 0) and the text alone."""
 
 class Measurer:
-    """Adds up how a vocabulary cuts text, which comes as rows of a word table. `unk_id`: the id of
-    the unknown token, if there is one. What the sums are is said in
+    """Adds up how a vocabulary splits text, which comes as rows of a word table. `unk_id`: the id
+    of the unknown token, if there is one. What the sums are is said in
     `wordpiece_core.measures.Measures`; one above 2^63 - 1 is an InputError."""
 
     def __init__(self, *, vocab_size: int, unk_id: int | None) -> None: ...
     def add(self, words: ArrowArray, encoder: Encoder) -> None:
-        """Adds words, cut by an encoder of this vocabulary."""
+        """Adds words, tokenized by an encoder of this vocabulary."""
 
     def add_tokens(
         self,
@@ -241,7 +239,7 @@ class Measurer:
         offsets: ArrowArray,
         before: int,
     ) -> None:
-        """Adds words with their tokens, as another tokenizer cuts each behind `before` characters
+        """Adds words with their tokens, as another tokenizer splits each behind `before` characters
         and a space. All arrays are of uint32: the number of tokens of each word; of all tokens, the
         ids, and two offsets each. InputError for an id that is not below `vocab_size`."""
 
@@ -356,16 +354,16 @@ class LongestMatch:
     ) -> None: ...
     def missing_symbols(self, words: ArrowArray, first_rank: int) -> tuple[ArrowArray, int]:
         """The symbols that no token fits, as `symbol_counts` has them; and how many symbols the
-        words are cut into, each word once."""
+        words are divided into, each word once."""
 
     def uses(self, words: ArrowArray, old: int) -> ArrowArray:
         """A row for each token: `uses`, and `is_harmful` (used in a word that the first `old`
-        tokens can cut, and all cannot)."""
+        tokens can tokenize, and all cannot)."""
 
     def losses(self, words: ArrowArray) -> ArrowArray:
         """A row for each token: `uses`, `losses` (how many tokens more without it), `is_needed` (a
-        word cannot be cut without it), `is_missed` (a word that cannot be cut could be, if this one
-        and others were not dropped)."""
+        word cannot be tokenized without it), `is_missed` (a word that cannot be could be, if this
+        one and others were not dropped)."""
 
 class Splitter:
     """Splits of words after merges. `alphabet`: symbols and their ids; `merges` has the columns
@@ -432,8 +430,8 @@ class RunSizes:
         """`hash`, `length`, `first_max_level`, `last_max_level`: what `add_sample` adds."""
 
 class Runs:
-    """The distinct pieces of splits, cut at all pairs of a higher level than `max_level`, with the
-    sums of their counts."""
+    """The distinct pieces of splits, divided at all pairs of a higher level than `max_level`, with
+    the sums of their counts."""
 
     def __init__(self) -> None: ...
     def add_splits(self, splits: ArrowArray, levels: PairLevels, max_level: int) -> None: ...
@@ -531,8 +529,8 @@ def add_characters(batches: Sequence[ArrowArray]) -> ArrowArray:
     """Adds up the counts of equal characters. All characters must be fewer than 2^63."""
 
 class SuffixCounter:
-    """Counts the suffixes of runs, cut to `max_length` characters, in partitions that depend on the
-    first two characters alone."""
+    """Counts the suffixes of runs, truncated to `max_length` characters, in partitions that depend
+    on the first two characters alone."""
 
     memory: int
     def __init__(self, splitter: RunSplitter, *, max_length: int, partitions: int) -> None: ...
@@ -569,7 +567,7 @@ class UnigramModel:
 
 class RunSums:
     """Sums over the runs of words. `what`: "expected", the expected counts of the pieces, in units
-    of 2^-52; or "best", how often they occur in the best ways to cut runs."""
+    of 2^-52; or "best", how often they occur in the best segmentations of runs."""
 
     def __init__(self, splitter: RunSplitter, model: UnigramModel, what: str) -> None: ...
     def add(self, words: ArrowArray) -> None: ...

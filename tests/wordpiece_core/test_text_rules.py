@@ -75,7 +75,7 @@ def test_gpt2_words_are_those_of_tokenizers_and_of_the_reference(texts: list[str
 @example("\t\ta")
 @example("'s")
 def test_a_space_is_put_before_a_text_as_tokenizers_does(text: str) -> None:
-    rules = _kernel.ByteLevel(add_prefix_space=True)
+    rules = _kernel.Composed.gpt2(True)
     prefixed = text if text.startswith(" ") or not text else " " + text
     assert words([text], rules=rules) == [pieces(prefixed)]
     assert gpt2_words(text, add_prefix_space=True) == pieces(prefixed)

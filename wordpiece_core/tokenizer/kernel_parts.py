@@ -10,7 +10,7 @@ from wordpiece_core.tokenizer.models import Bpe, ByteLevel, Composed, Metaspace,
 
 def kernel_rules(
     rules: ByteLevel | Metaspace | Composed | None,
-) -> _kernel.ByteLevel | _kernel.Metaspace | _kernel.Composed | None:
+) -> _kernel.Metaspace | _kernel.Composed | None:
     """The rules of text, if they are not those of the text options. InputError for a part that is
     damaged, or not known."""
     if isinstance(rules, Composed):
@@ -18,7 +18,7 @@ def kernel_rules(
     if isinstance(rules, Metaspace):
         options = dict(vars(rules))
         return _kernel.Metaspace(options.pop("charsmap"), **options)
-    return None if rules is None else _kernel.ByteLevel(**vars(rules))
+    return None if rules is None else _kernel.Composed.gpt2(**vars(rules))
 
 
 def kernel_model(model: Model | None) -> _kernel.Bpe | _kernel.Unigram | None:

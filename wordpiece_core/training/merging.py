@@ -9,7 +9,7 @@ bring it what matters (why this loses nothing: `wordpiece_core/kernel/core/src/t
        ├──────────────────────── sample ◀────────────────┘
        └──────────────────────── runs, by partition
 
-The pairs that need not be cut are chosen (`candidates`), and, by a sample of the pieces, up to
+The pairs that need not be divided are chosen (`candidates`), and, by a sample of the pieces, up to
 which level they stay whole so that the driver can hold the pieces: its runs.
 
 Nothing here depends on the number of partitions but what one worker holds of pairs and runs.

@@ -9,7 +9,7 @@ use wordpiece_core::count::word_lists::WordList;
 use wordpiece_core::encode::encoder::{Encoder, EncoderOptions, Encoding};
 use wordpiece_core::encode::matcher::UnkScope;
 use wordpiece_core::encode::model::{Model, WordPiece};
-use wordpiece_core::text::byte_level::ByteLevel;
+use wordpiece_core::text::composed::Composed;
 use wordpiece_core::text::marks::WordMarks;
 use wordpiece_core::text::patterns::Pattern;
 use wordpiece_core::text::pre_tokenize::TextOptions;
@@ -111,7 +111,7 @@ fn encoder(vocabulary: &[String]) -> Result<Encoder> {
 
 fn segmentation(bench: &mut Bench) {
     let mut group = bench.benchmark_group("segmentation");
-    let gpt2 = TextRules::ByteLevel(ByteLevel { add_prefix_space: false });
+    let gpt2 = TextRules::Composed(Composed::gpt2(false).into());
     let rules = [("BERT", TextRules::from(BERT)), ("GPT-2", gpt2)];
     let patterns = [
         ("cl100k", Pattern::CL100K),

@@ -16,7 +16,6 @@ use wordpiece_core::encode::rows::{
 };
 use wordpiece_core::encode::sampling::{Sampling, SamplingKind};
 use wordpiece_core::encode::unigram::{Unigram, UnigramOptions};
-use wordpiece_core::text::byte_level::ByteLevel;
 use wordpiece_core::text::composed::Composed;
 use wordpiece_core::text::marks::WordBoundary;
 use wordpiece_core::text::metaspace::{Metaspace, Prepend, Way};
@@ -92,7 +91,9 @@ fn rules(text: &Text) -> Option<TextRules> {
             split_punctuation: e,
         }
         .into(),
-        Text::ByteLevel(add_prefix_space) => TextRules::ByteLevel(ByteLevel { add_prefix_space }),
+        Text::ByteLevel(add_prefix_space) => {
+            TextRules::Composed(Composed::gpt2(add_prefix_space).into())
+        }
         Text::Composed(normalizer, cut) => {
             let normalizer = NORMALIZERS[normalizer as usize % NORMALIZERS.len()];
             let cut = CUTS[cut as usize % CUTS.len()];

@@ -11,7 +11,6 @@ use super::exchange::{GivenArray, PyArrowArray};
 use super::{Exception, PyResult, choice, run};
 use crate::arrow;
 use wordpiece_core::base::error::{Error, Result, caught};
-use wordpiece_core::text::byte_level::ByteLevel;
 use wordpiece_core::text::compile::compile;
 use wordpiece_core::text::composed::Composed;
 use wordpiece_core::text::csv_rows::CsvRows;
@@ -20,19 +19,6 @@ use wordpiece_core::text::pre_tokenize::TextOptions;
 use wordpiece_core::text::rules::TextRules;
 use wordpiece_core::text::segments::Begin;
 use wordpiece_core::text::unicode;
-
-/// GPT-2's rules.
-#[pyclass(name = "ByteLevel", frozen)]
-pub(super) struct PyByteLevel(ByteLevel);
-
-#[pymethods]
-impl PyByteLevel {
-    #[new]
-    #[pyo3(signature = (*, add_prefix_space))]
-    fn new(add_prefix_space: bool) -> Self {
-        PyByteLevel(ByteLevel { add_prefix_space })
-    }
-}
 
 /// SentencePiece's rules.
 #[pyclass(name = "Metaspace", frozen)]
@@ -94,13 +80,17 @@ impl PyComposed {
     ) -> PyResult<Self> {
         run(py, || Ok(PyComposed(Arc::new(Composed::new(normalizer, pre_tokenizer, of_bytes)?))))
     }
+
+    #[staticmethod]
+    fn gpt2(add_prefix_space: bool) -> Self {
+        PyComposed(Arc::new(Composed::gpt2(add_prefix_space)))
+    }
 }
 
 /// Rules that are not BERT's.
 #[derive(FromPyObject)]
 enum OwnRules<'py> {
     Composed(PyRef<'py, PyComposed>),
-    ByteLevel(PyRef<'py, PyByteLevel>),
     Metaspace(PyRef<'py, PyMetaspace>),
 }
 
@@ -143,10 +133,9 @@ impl<'py> FromPyObject<'_, 'py> for GivenText {
                 let message = "pre_tokenizer: gpt2 takes text as it is; turn the other options off";
                 return Err(Error::option(message).into());
             }
-            None => TextRules::ByteLevel(ByteLevel { add_prefix_space: false }),
+            None => TextRules::Composed(Composed::gpt2(false).into()),
         };
         Ok(GivenText(match given.rules {
-            Some(OwnRules::ByteLevel(rules)) => TextRules::ByteLevel(rules.0),
             Some(OwnRules::Composed(rules)) => TextRules::Composed(Arc::clone(&rules.0)),
             Some(OwnRules::Metaspace(rules)) => TextRules::Metaspace(Arc::clone(&rules.0)),
             None => match given.composed {

@@ -117,7 +117,7 @@ impl Encoder {
             late_tokens: added_tokens.late_without(&[' ', SPACE_MARK])?,
             word_mark: match options.text {
                 TextRules::Bert(_) => options.model.word_mark(),
-                TextRules::ByteLevel(_) | TextRules::Metaspace(_) | TextRules::Composed(_) => None,
+                TextRules::Metaspace(_) | TextRules::Composed(_) => None,
             },
             added_tokens,
             held_ids: HeldIds::below(options.vocab_size),

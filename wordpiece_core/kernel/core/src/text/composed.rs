@@ -19,7 +19,9 @@ pub use pre_tokenizer::Pieces;
 use pre_tokenizer::{PreTokenizer, PreTokenizerJson, PrependScheme};
 
 use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::text::marks::SPACE_MARK;
+use crate::text::patterns::Pattern;
 use crate::text::segments::SegmentSink;
 
 /// A normalizer, and the steps of pre-tokenizers.
@@ -102,6 +104,20 @@ impl Composed {
         Ok(Composed { normalizer, steps, needs_origins, needs_origins_of_changed, marks })
     }
 
+    /// Those of GPT-2, as far as they are of text. `add_prefix_space`: whether a space is put before a text,
+    /// and behind each added token, if there is none.
+    pub fn gpt2(add_prefix_space: bool) -> Self {
+        let prefix = add_prefix_space.then_some(PreTokenizer::PrefixSpace);
+        let steps = prefix.into_iter().chain([PreTokenizer::Pattern(Pattern::GPT2)]).collect();
+        Composed {
+            normalizer: None,
+            steps,
+            needs_origins: false,
+            needs_origins_of_changed: false,
+            marks: None,
+        }
+    }
+
     /// Whether a text is normalized already, as far as can be told quickly, and its pieces can do without
     /// origins.
     pub fn leaves(&self, text: &str) -> bool {
@@ -165,18 +181,43 @@ impl Composed {
         pieces
     }
 
-    /// Whether the pieces of a text are parts of it, which [`Composed::split_in_place`] finds.
+    /// The pattern whose matches are the pieces, and whether a space is put before a text.
+    fn in_place(&self) -> Option<(&Pattern, bool)> {
+        match self.steps.as_slice() {
+            [PreTokenizer::Pattern(pattern)] => Some((pattern, false)),
+            [PreTokenizer::PrefixSpace, PreTokenizer::Pattern(pattern)]
+                if *pattern == Pattern::GPT2 =>
+            {
+                Some((pattern, true))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the pieces of a text are parts of it, but for a space before it, which
+    /// [`Composed::split_in_place`] finds.
     pub fn splits_in_place(&self) -> bool {
-        matches!(self.steps.as_slice(), [PreTokenizer::Pattern(_)])
+        self.in_place().is_some()
+    }
+
+    /// Whether that is so of every text: none is normalized.
+    pub fn takes_text_as_it_is(&self) -> bool {
+        self.normalizer.is_none() && self.splits_in_place()
     }
 
     /// Gives the pieces of a normalized text to `sink`. `bytes`: those of the text; more may be behind
     /// them.
     #[inline(always)]
     pub fn split_in_place(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
-        if let [PreTokenizer::Pattern(pattern)] = self.steps.as_slice() {
-            pattern.segments_into(text, bytes, sink);
+        let Some((pattern, adds_space)) = self.in_place() else { return };
+        let mut from = 0;
+        if adds_space && !text.is_empty() && !text.starts_with(' ') {
+            from = pattern.end_behind_space(text);
+            let mut first = String::from(' ');
+            memory::push_str(&mut first, &text[..from]);
+            sink.added(&first);
         }
+        pattern.split(text, bytes, from, sink);
     }
 
     /// Gives every piece of a part of a text to `sink`, with the bytes of the changed text.
@@ -202,4 +243,42 @@ fn read<T: DeserializeOwned>(name: &str, json: &str) -> Result<T> {
         let said = said.split(", expected one of").next().unwrap_or_default();
         Error::data(format!("{name}: {said}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::segments::{Each, Segment};
+    use wordpiece_testing::Random;
+
+    fn pieces(rules: &Composed, text: &str) -> Vec<String> {
+        let mut pieces = Vec::new();
+        let each = |piece: Segment<'_>| {
+            let added = usize::from(piece.added);
+            assert!(text[piece.start..].starts_with(&piece.raw[added..]));
+            pieces.push(piece.raw.to_string());
+        };
+        rules.segments_into(text, text.as_bytes(), 0, &mut Each(each));
+        pieces
+    }
+
+    #[test]
+    fn a_space_is_put_before_a_text() {
+        let parts: &[&str] = &[
+            "a", "Zq", " ", "  ", "\n", "\t \r\n", "'", "'s", "1", "42", ".", "!?", "\0", "é", "×",
+            "日本", "\u{3000}", "\u{a0}", "½", "\u{301}", "word",
+        ];
+        let mut random = Random::new(16);
+        for _ in 0..if cfg!(debug_assertions) { 3_000 } else { 60_000 } {
+            let kinds: Vec<&str> =
+                (0..1 + random.below(6)).map(|_| *random.choose(parts)).collect();
+            let text: String = (0..random.below(90)).map(|_| *random.choose(&kinds)).collect();
+            let plain = pieces(&Composed::gpt2(false), &text);
+            let space = if text.is_empty() || text.starts_with(' ') { "" } else { " " };
+            let with_space = format!("{space}{text}");
+            let expected = pieces(&Composed::gpt2(false), &with_space);
+            assert_eq!(plain.concat(), text);
+            assert_eq!(pieces(&Composed::gpt2(true), &text), expected, "{text:?}");
+        }
+    }
 }

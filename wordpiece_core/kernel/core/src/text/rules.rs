@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use crate::base::memory;
-use crate::text::byte_level::ByteLevel;
 use crate::text::composed::Composed;
 use crate::text::metaspace::{Metaspace, marked_words};
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
@@ -18,8 +17,6 @@ use crate::text::segments::{Begin, Each, Segment, SegmentSink};
 pub enum TextRules {
     /// BERT's normalizer and pre-tokenizer. A segment becomes one word, or nothing.
     Bert(PreTokenizer),
-    /// GPT-2's. A segment becomes itself: a piece of the text with its space.
-    ByteLevel(ByteLevel),
     /// SentencePiece's. A segment becomes words that begin with `▁`; nearly always one.
     Metaspace(Arc<Metaspace>),
     /// The parts of a `tokenizer.json`. A segment is a word already; it need not be in the text.
@@ -71,7 +68,6 @@ impl TextRules {
     ) {
         match self {
             TextRules::Bert(rules) => rules.segments_into(text, bytes, sink),
-            TextRules::ByteLevel(rules) => rules.segments_into(text, bytes, sink),
             TextRules::Metaspace(rules) => rules.segments_into(text, bytes, begin, sink),
             TextRules::Composed(rules) => {
                 rules.segments_into(text, bytes, (begin != Begin::Text).into(), sink);
@@ -83,7 +79,7 @@ impl TextRules {
     /// them becomes nothing at the end of a section, though it might be a word elsewhere.
     pub fn section_end(&self, section: &str) -> usize {
         match self {
-            TextRules::Bert(_) | TextRules::ByteLevel(_) | TextRules::Composed(_) => section.len(),
+            TextRules::Bert(_) | TextRules::Composed(_) => section.len(),
             TextRules::Metaspace(rules) => rules.section_end(section),
         }
     }
@@ -91,7 +87,7 @@ impl TextRules {
     /// How many characters the offsets of a section are too small in Hugging Face tokenizers.
     pub fn lost_characters(&self, section: &str) -> u32 {
         match self {
-            TextRules::Bert(_) | TextRules::ByteLevel(_) | TextRules::Composed(_) => 0,
+            TextRules::Bert(_) | TextRules::Composed(_) => 0,
             TextRules::Metaspace(rules) => rules.lost_characters(section),
         }
     }
@@ -111,7 +107,7 @@ impl TextRules {
                 word.clear();
                 raw.chars().for_each(|c| memory::push_char(word, rules.in_piece(c)));
             }
-            TextRules::ByteLevel(_) | TextRules::Composed(_) => {
+            TextRules::Composed(_) => {
                 word.clear();
                 memory::push_str(word, raw);
             }
@@ -128,7 +124,6 @@ impl TextRules {
     pub fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
         match self {
             TextRules::Bert(rules) => rules.each_normalized(raw, each),
-            TextRules::ByteLevel(_) => raw.chars().zip(0..).for_each(|(c, index)| each(c, index)),
             TextRules::Composed(rules) => {
                 raw.chars().zip(0..).for_each(|(c, index)| each(rules.in_piece(c), index));
             }

@@ -110,7 +110,7 @@ impl Session<'_> {
             drawing.random = SplitMix64::of(drawing.sampling.seed, text.as_bytes());
         }
         let added = match &self.encoder.options.text {
-            TextRules::Composed(rules) => {
+            TextRules::Composed(rules) if !rules.takes_text_as_it_is() => {
                 self.encode_composed(ComposedText { rules, text, spans }, encoding)
             }
             _ => self.encode_segments(text, spans, encoding),

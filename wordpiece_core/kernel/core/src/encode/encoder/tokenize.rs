@@ -95,7 +95,7 @@ impl Encoder {
     #[inline]
     fn first_word(&self, words: &str) -> usize {
         match self.options.text {
-            TextRules::Bert(_) | TextRules::ByteLevel(_) | TextRules::Composed(_) => words.len(),
+            TextRules::Bert(_) | TextRules::Composed(_) => words.len(),
             TextRules::Metaspace(_) => marked_words(words).next().map_or(0, str::len),
         }
     }
