@@ -77,6 +77,8 @@
 //! }
 //! ```
 
+#![deny(unsafe_code)] // but for `base::memory`, `text::blocks` and one loop of `encode::encoder::encoding`
+
 pub mod base;
 pub mod count;
 pub mod encode;

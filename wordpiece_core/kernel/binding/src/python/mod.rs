@@ -39,7 +39,7 @@ impl From<Error> for Exception {
             Error::Option(_) => exceptions::OptionError::new_err(message),
             Error::Type(_) => PyTypeError::new_err(message),
             Error::Memory(_) => PyMemoryError::new_err(message),
-            Error::Panic(_) => PyRuntimeError::new_err(message),
+            _ => PyRuntimeError::new_err(message), // a panic
         })
     }
 }

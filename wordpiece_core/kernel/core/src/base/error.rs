@@ -13,6 +13,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of the kernel. Every message is of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Error {
     /// The data is not as it should be: an array that breaks Arrow's rules, a table without a
     /// column, a count below zero.

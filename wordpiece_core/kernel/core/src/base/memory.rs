@@ -5,6 +5,8 @@
 //! The work is given up by unwinding, as from a panic, so that the loops over characters and tokens need
 //! not look for errors.
 
+#![allow(unsafe_code)]
+
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasher, Hash};
 use std::panic::resume_unwind;

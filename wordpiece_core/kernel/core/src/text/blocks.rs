@@ -1,6 +1,8 @@
 //! Blocks of 64 bytes, whose bytes are classified at once: SIMD instructions make masks of them, numbers
 //! with one bit for each byte.
 
+#![allow(unsafe_code)]
+
 /// Bytes in a block.
 pub(super) const BLOCK: usize = 64;
 

@@ -126,6 +126,7 @@ impl Encoding {
 
     /// Appends the ids of so many segments, of up to `N` ids each. `next`: N ids of a segment, and how
     /// many of them are its own; None ends it.
+    #[allow(unsafe_code)]
     #[inline(always)]
     pub(super) fn push_each<const N: usize>(
         &mut self,
