@@ -1,5 +1,6 @@
 """Encoding in memory by one `tokenizer.json`, on one thread, and by other libraries, each run a
-process: a BPE as Llama 3's, which is trained first, and a WordPiece as BERT's.
+process: BPE as Llama 3's, GPT-2's, Qwen 2's and Llama 2's, and Unigram, which are trained first on
+all texts, and a WordPiece as BERT's.
 
 The environment variable PEERS_PYTHON names a second interpreter, for versions that cannot be
 installed together, such as `tokenizers` 1.0 and 0.23. A file that a library does not read has
@@ -8,6 +9,7 @@ no row.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import statistics
@@ -16,20 +18,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import sentencepiece
+import tokenizers
+from tokenizers.models import BPE
+from tokenizers.normalizers import Prepend, Replace, Sequence
+
 from benchmarks.encode_kernel import MOST_BYTES, first_bytes
 from benchmarks.file_contender import LIBRARIES
-from benchmarks.measure import Row, number, run_process
+from benchmarks.measure import WORDPIECE, Row, number, run_process
 from benchmarks.setting import Setting, megabytes, read_texts
+from wordpiece_core import Tokenizer
 
 MODULE = Path(__file__).parent / "file_contender.py"
 CALLS = 4  # the first one is cold
 VOCAB_SIZE = 32_000
+MOST_TRAINED, MOST_LINE = 4_000_000, 2_000  # bytes of each group, and characters of each line
+TRAINED = {
+    "Llama 3": ("--config", "llm-bpe"),
+    **{
+        name: ("--model", "bpe", "--word-boundary", "bytes", "--pre-tokenizer", *options)
+        for name, options in (("GPT-2", ["gpt2"]), ("Qwen 2", ["qwen2", "--normalizer", "nfc"]))
+    },
+    "Unigram": ("--model", "unigram"),
+}
 
 
 def encode_files(setting: Setting) -> Iterator[Row]:
     """Encoding by a tokenizer.json, one thread, MB/s; same: the ids are ours"""
-    for kind, directory in setting.tokenizers(VOCAB_SIZE).items():
-        path = directory / "tokenizer.json"
+    for kind, path in tokenizer_files(setting):
         for name, paths in setting.groups.items():
             texts = first_bytes(read_texts(paths).combine_chunks(), MOST_BYTES)
             listed = setting.work / "texts.json"
@@ -54,6 +70,65 @@ def encode_files(setting: Setting) -> Iterator[Row]:
                     "warm": number(statistics.median(s for one in speeds for s in one[1:])),
                     "same": "yes" if first["ids"] == ours else "no",
                 }
+
+
+def tokenizer_files(setting: Setting) -> Iterator[tuple[str, Path]]:
+    """A `tokenizer.json` of each kind."""
+    texts = [str(path) for paths in setting.groups.values() for path in paths]
+    for kind, options in TRAINED.items():
+        output = setting.work / kind
+        command = [WORDPIECE, "train", *texts, "--output", str(output), *options]
+        run_process([*command, "--vocab-size", str(VOCAB_SIZE)], setting.cores, os.environ)
+        yield kind, output / "tokenizer.json"
+    yield "Llama 2", like_llama_2(setting)
+    bert = setting.work / "bert"
+    Tokenizer.load(setting.vocab, lowercase=True).save(bert)
+    yield "BERT", bert / "tokenizer.json"
+
+
+def like_llama_2(setting: Setting) -> Path:
+    """BPE with a normalizer that writes ▁ for spaces, no pre-tokenizer, and tokens of bytes: what
+    `transformers` makes of a model of sentencepiece, trained on the beginning of each text."""
+    lines = (
+        line[:MOST_LINE]
+        for paths in setting.groups.values()
+        for text in first_bytes(read_texts(paths).combine_chunks(), MOST_TRAINED).to_pylist()
+        for line in text.split("\n")
+    )
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=lines,
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=VOCAB_SIZE,
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        num_threads=setting.cores,
+        minloglevel=2,
+    )
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    tokens = [pieces.id_to_piece(i) for i in range(len(pieces))]
+    ids = {token: i for i, token in enumerate(tokens)}
+    pairs = (
+        (token[:at], token[at:])
+        for i, token in enumerate(tokens)
+        for at in range(1, len(token))
+        if not pieces.is_byte(i)
+    )
+    made = BPE(
+        ids,
+        [pair for pair in pairs if pair[0] in ids and pair[1] in ids],
+        unk_token="<unk>",
+        fuse_unk=True,
+        byte_fallback=True,
+    )
+    tokenizer = tokenizers.Tokenizer(made)
+    tokenizer.normalizer = Sequence([Prepend("▁"), Replace(" ", "▁")])
+    tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
+    path = setting.work / "llama-2.json"
+    tokenizer.save(str(path))
+    return path
 
 
 def contenders() -> list[tuple[str, str]]:

@@ -4,9 +4,10 @@ All split text as GPT-2 or Llama 3 does, begin with the 256 bytes and make as ma
 `gigatoken` and `gigabpe` split as GPT-2 alone. The seconds are from texts in memory to the merges:
 as Arrow for ours, as a list of strings for `tokenizers` and `rustbpe`, as one string of bytes for
 `gigatoken`; `gigabpe` reads a file. All count on as many threads as there are cores;
-ours merges on one. Peak memory is that of the process, less that of the same process which has
-imported the trainer and has the texts in its form, and then ends. `same`: the share of the tokens
-that ours makes, too; the others are ties, of which each trainer takes another one first.
+ours merges on one, and counts the pairs of a round on up to four. Peak memory is that of the
+process, less that of the same process which has imported the trainer and has the texts in its form,
+and then ends. `same`: the share of the tokens that ours makes, too; the others are ties, of which
+each trainer takes another one first.
 """
 
 from __future__ import annotations
