@@ -423,7 +423,11 @@ def _is_there(process: int) -> bool:
 
 def _runs(name: str) -> bool:
     """Whether a process of that name runs."""
-    return any(path.read_text().strip() == name for path in Path("/proc").glob("[0-9]*/comm"))
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        with suppress(OSError):  # it has ended
+            if path.read_text().strip() == name and _is_there(int(path.parent.name)):
+                return True
+    return False
 
 
 def _has_text(path: Path) -> bool:

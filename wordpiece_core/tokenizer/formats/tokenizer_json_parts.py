@@ -113,11 +113,6 @@ def composed_words(of_bytes: bool, value: Json, path: str) -> Words:
     return Words(AS_IT_IS, rules, BYTES if of_bytes else None)
 
 
-def _said(found: Sequence[Json]) -> str:
-    """Parts in a message."""
-    return "+".join(types(found)) or "none"
-
-
 def _gpt2_words(
     normalizers: list[Json], cutters: list[Json], value: Json, path: str
 ) -> Words | None:

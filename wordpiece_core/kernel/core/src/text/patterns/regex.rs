@@ -2,15 +2,6 @@
 
 use super::{Contractions, Lead, Pattern, Tail, Words};
 
-/// What reads an expression.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Engine {
-    /// That of Hugging Face tokenizers.
-    Oniguruma,
-    /// That of tiktoken.
-    FancyRegex,
-}
-
 /// Ways to write a part of an expression, and what it is. If one is the beginning of another, the
 /// longer one is before it.
 type Ways<'a, T> = &'a [(&'a str, T)];
@@ -56,12 +47,15 @@ const WORDS: Ways<(Words, Contractions)> = &[
     ),
 ];
 
-const DIGITS: Ways<u8> =
-    &[(r"\p{N}|", 1), (r"\p{N}{1,2}|", 2), (r"\p{N}{1,3}|", 3), (r"\p{N}+|", Pattern::ANY_DIGITS)];
-
-/// Only to fancy-regex, `+` after braces is a possessive quantifier. To Oniguruma it is a second
-/// quantifier, so that any number of groups follow each other.
-const POSSESSIVE_DIGITS: [&str; 2] = [r"\p{N}{1,2}+|", r"\p{N}{1,3}+|"];
+const DIGITS: Ways<u8> = &[
+    (r"\p{N}|", 1),
+    (r"\p{N}{1,2}|", 2),
+    (r"\p{N}{1,3}|", 3),
+    (r"\p{N}+|", Pattern::ANY_DIGITS),
+    // To Oniguruma, `+` after braces is a second quantifier, not a possessive one.
+    (r"\p{N}{1,2}+|", Pattern::ANY_DIGITS),
+    (r"\p{N}{1,3}+|", Pattern::ANY_DIGITS),
+];
 
 const OTHERS: Ways<Tail> = &[
     (r" ?[^\s\p{L}\p{N}]+[\r\n]*|", Tail::LineEnds),
@@ -99,12 +93,8 @@ impl Pattern {
     /// assert_eq!(Pattern::of_regex(r"\w+|\W+"), None);
     /// ```
     pub fn of_regex(regex: &str) -> Option<Pattern> {
-        read(regex, Engine::Oniguruma)
-    }
-
-    /// The pattern of an expression of tiktoken, if it is known. It reads `{1,3}+` in another way.
-    pub fn of_tiktoken(regex: &str) -> Option<Pattern> {
-        read(regex, Engine::FancyRegex)
+        let regex = &*escaped(regex);
+        read_gpt2(regex).or_else(|| read_newer(regex))
     }
 
     /// The pattern of several expressions, each of which splits the pieces of the one before it, as a
@@ -125,11 +115,6 @@ fn escaped(regex: &str) -> String {
     regex.replace('\r', r"\r").replace('\n', r"\n")
 }
 
-fn read(regex: &str, engine: Engine) -> Option<Pattern> {
-    let regex = &*escaped(regex);
-    read_gpt2(regex).or_else(|| read_newer(regex, engine))
-}
-
 fn read_gpt2(regex: &str) -> Option<Pattern> {
     let rest = &mut &*regex;
     one_of(rest, LOWERCASE)?;
@@ -141,7 +126,7 @@ fn read_gpt2(regex: &str) -> Option<Pattern> {
     rest.is_empty().then_some(Pattern::GPT2)
 }
 
-fn read_newer(regex: &str, engine: Engine) -> Option<Pattern> {
+fn read_newer(regex: &str) -> Option<Pattern> {
     let rest = &mut &*regex;
     let before = one_of(rest, ANY_CASE)?;
     let (words, behind) = one_of(rest, WORDS)?;
@@ -150,7 +135,7 @@ fn read_newer(regex: &str, engine: Engine) -> Option<Pattern> {
         (_, Contractions::None) => before,
         _ => return None,
     };
-    let digits = read_digits(rest, engine)?;
+    let digits = one_of(rest, DIGITS)?;
     let tail = match words {
         Words::LettersAndMarks => {
             one_of(rest, &[(r" ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|", Tail::LineEnds)])?
@@ -169,15 +154,6 @@ fn read_newer(regex: &str, engine: Engine) -> Option<Pattern> {
         tail,
         joins_last_spaces,
     })
-}
-
-fn read_digits(rest: &mut &str, engine: Engine) -> Option<u8> {
-    for (way, digits) in POSSESSIVE_DIGITS.into_iter().zip(2..) {
-        if one_of(rest, &[(way, ())]).is_some() {
-            return Some(if engine == Engine::FancyRegex { digits } else { Pattern::ANY_DIGITS });
-        }
-    }
-    one_of(rest, DIGITS)
 }
 
 /// Takes one of the ways from the beginning of an expression.
