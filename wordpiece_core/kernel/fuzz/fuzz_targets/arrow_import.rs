@@ -13,8 +13,6 @@ use _kernel::arrow::count::WordTableBatch;
 use _kernel::arrow::encode::{pack, values};
 use _kernel::arrow::shards::pages;
 use _kernel::arrow::{each_row, each_text, import, train, unigram};
-use wordpiece_core::encode::pack::{Boundaries, PackOptions, Packer};
-use wordpiece_core::base::error::note_panic;
 use _kernel::shards::id_pages::{Codec, IdPages};
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
@@ -22,6 +20,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field};
 use libfuzzer_sys::arbitrary::{self, Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
+use wordpiece_core::base::error::note_panic;
+use wordpiece_core::encode::pack::{Boundaries, PackOptions, Packer};
 
 /// The `struct ArrowArray` of the C data interface.
 #[repr(C)]

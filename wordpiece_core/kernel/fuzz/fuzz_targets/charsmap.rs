@@ -2,11 +2,11 @@
 //! cover the text and can be normalized.
 #![no_main]
 
+use libfuzzer_sys::fuzz_target;
+use std::sync::Arc;
 use wordpiece_core::text::metaspace::{Metaspace, Prepend, Way};
 use wordpiece_core::text::rules::TextRules;
 use wordpiece_core::text::segments::Begin;
-use libfuzzer_sys::fuzz_target;
-use std::sync::Arc;
 
 const WAYS: [Way; 5] = [
     Way::SentencePiece { collapse: true },

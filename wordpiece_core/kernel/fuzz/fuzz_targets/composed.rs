@@ -21,7 +21,7 @@ enum Normal {
 }
 
 #[derive(Arbitrary, Debug)]
-enum Cut {
+enum Split {
     Named(u8),
     ByteLevel(bool, bool),
     Delimiter(char),
@@ -36,13 +36,13 @@ enum Cut {
 #[derive(Arbitrary, Debug)]
 struct Input {
     normalizers: Vec<Normal>,
-    cuts: Vec<Cut>,
+    splits: Vec<Split>,
     texts: Vec<String>,
 }
 
 const NORMALIZERS: [&str; 8] =
     ["NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt", "ByteLevel"];
-const CUTS: [&str; 3] = ["BertPreTokenizer", "Whitespace", "WhitespaceSplit"];
+const NAMED_SPLITS: [&str; 3] = ["BertPreTokenizer", "Whitespace", "WhitespaceSplit"];
 const BEHAVIORS: [&str; 5] =
     ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"];
 const SCHEMES: [&str; 3] = ["always", "first", "never"];
@@ -79,24 +79,24 @@ fn split(pattern: Value, behavior: &str, invert: bool) -> Value {
 }
 
 /// `plain`: whether known expressions are written so that they are not recognized.
-fn cut(part: &Cut, plain: bool) -> Value {
+fn pre_tokenizer(part: &Split, plain: bool) -> Value {
     match part {
-        Cut::Named(name) => json!({"type": CUTS[*name as usize % 3]}),
-        Cut::ByteLevel(space, regex) => {
+        Split::Named(name) => json!({"type": NAMED_SPLITS[*name as usize % 3]}),
+        Split::ByteLevel(space, regex) => {
             json!({"type": "ByteLevel", "add_prefix_space": space, "use_regex": regex})
         }
-        Cut::Delimiter(c) => json!({"type": "CharDelimiterSplit", "delimiter": c}),
-        Cut::Metaspace(c, scheme, split) => json!({"type": "Metaspace", "replacement": c,
+        Split::Delimiter(c) => json!({"type": "CharDelimiterSplit", "delimiter": c}),
+        Split::Metaspace(c, scheme, split) => json!({"type": "Metaspace", "replacement": c,
             "prepend_scheme": SCHEMES[*scheme as usize % 3], "split": split}),
-        Cut::Punctuation(b) => {
+        Split::Punctuation(b) => {
             json!({"type": "Punctuation", "behavior": BEHAVIORS[*b as usize % 5]})
         }
-        Cut::Digits(each) => json!({"type": "Digits", "individual_digits": each}),
-        Cut::Split(is_regex, text, b, invert) => {
+        Split::Digits(each) => json!({"type": "Digits", "individual_digits": each}),
+        Split::Split(is_regex, text, b, invert) => {
             split(pattern(*is_regex, text), BEHAVIORS[*b as usize % 5], *invert)
         }
-        Cut::FixedLength(length) => json!({"type": "FixedLength", "length": length}),
-        Cut::Known(known) => {
+        Split::FixedLength(length) => json!({"type": "FixedLength", "length": length}),
+        Split::Known(known) => {
             let regex = KNOWN[*known as usize % 3];
             let wrapped = format!("(?:{regex})");
             split(pattern(true, if plain { &wrapped } else { regex }), "Isolated", false)
@@ -107,9 +107,10 @@ fn cut(part: &Cut, plain: bool) -> Value {
 fn rules(input: &Input, plain: bool) -> Option<Arc<Composed>> {
     // Few of them: each `ByteLevel` may make a text twice as long.
     let parts: Vec<_> = input.normalizers.iter().take(5).map(normalizer).collect();
-    let cuts: Vec<_> = input.cuts.iter().take(5).map(|part| cut(part, plain)).collect();
+    let splits: Vec<_> =
+        input.splits.iter().take(5).map(|part| pre_tokenizer(part, plain)).collect();
     let normalizer = json!({"type": "Sequence", "normalizers": parts}).to_string();
-    let splitter = json!({"type": "Sequence", "pretokenizers": cuts}).to_string();
+    let splitter = json!({"type": "Sequence", "pretokenizers": splits}).to_string();
     Composed::new(Some(&normalizer), Some(&splitter), false).ok().map(Arc::new)
 }
 

@@ -2,12 +2,12 @@
 #![no_main]
 
 use _kernel::shards::parquet_footer::encrypted_columns;
-use wordpiece_core::base::error::{Error, Result, caught, note_panic};
 use _kernel::shards::shard_file::ShardFile;
 use _kernel::shards::source::ChunkSource;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use parquet::basic::CompressionCodec;
+use wordpiece_core::base::error::{Error, Result, caught, note_panic};
 
 // The footer, with its length and the magic number behind it. What is before it stands for the data.
 fuzz_target!(init: std::panic::set_hook(Box::new(note_panic)), |data: &[u8]| {

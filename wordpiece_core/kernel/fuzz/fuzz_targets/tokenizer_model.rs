@@ -72,7 +72,7 @@ const NORMALIZERS: [&str; 4] = [
     r#"{"type": "Strip", "strip_left": true, "strip_right": true}"#,
     r#"{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true}"#,
 ];
-const CUTS: [&str; 5] = [
+const PRE_TOKENIZERS: [&str; 5] = [
     r#"{"type": "Whitespace"}"#,
     r#"{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true}"#,
     r#"{"type": "Sequence", "pretokenizers": []}"#,
@@ -94,10 +94,12 @@ fn rules(text: &Text) -> Option<TextRules> {
         Text::ByteLevel(add_prefix_space) => {
             TextRules::Composed(Composed::gpt2(add_prefix_space).into())
         }
-        Text::Composed(normalizer, cut) => {
+        Text::Composed(normalizer, pre_tokenizer) => {
             let normalizer = NORMALIZERS[normalizer as usize % NORMALIZERS.len()];
-            let cut = CUTS[cut as usize % CUTS.len()];
-            TextRules::Composed(Arc::new(Composed::new(Some(normalizer), Some(cut), false).ok()?))
+            let pre_tokenizer = PRE_TOKENIZERS[pre_tokenizer as usize % PRE_TOKENIZERS.len()];
+            TextRules::Composed(Arc::new(
+                Composed::new(Some(normalizer), Some(pre_tokenizer), false).ok()?,
+            ))
         }
         Text::Metaspace(way, prepend) => {
             let ways = [

@@ -113,8 +113,14 @@ impl Encoder {
             }
         }
         let added_tokens = AddedTokenSearch::new(added_tokens)?;
+        let late_tokens = match &options.text {
+            TextRules::Composed(rules) if rules.only_marks_spaces() => {
+                added_tokens.late_without(&[' ', SPACE_MARK])?
+            }
+            _ => None,
+        };
         Ok(Encoder {
-            late_tokens: added_tokens.late_without(&[' ', SPACE_MARK])?,
+            late_tokens,
             word_mark: match options.text {
                 TextRules::Bert(_) => options.model.word_mark(),
                 TextRules::Metaspace(_) | TextRules::Composed(_) => None,

@@ -2,7 +2,7 @@
 //!
 //! A double-array trie is walked, one transition for each byte. Where a state has no transition by
 //! the next byte, its *failure link* says how to go on: it has an *output*, the tokens that longest
-//! match cuts from the bytes walked so far, and a target, the state that the rest of these bytes
+//! match splits off the bytes walked so far, and a target, the state that the rest of these bytes
 //! leads to. So no byte is read twice. This is the algorithm LinMaxMatch of Song et al., "Fast
 //! WordPiece Tokenization" (2021), with two roots in place of one root and a path for the prefix.
 //!

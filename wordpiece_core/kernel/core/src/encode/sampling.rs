@@ -1,5 +1,5 @@
 //! Random numbers for drawing how words are tokenized. They follow from a seed and a text alone, so that a
-//! row is tokenized in the same way on every machine, whatever the rows beside it.
+//! row is tokenized in the same way on every machine, whatever other rows there are.
 
 use crate::base::error::Result;
 use crate::base::hash::KeyedHash;

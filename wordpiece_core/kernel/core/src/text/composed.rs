@@ -16,11 +16,12 @@ use serde::de::DeserializeOwned;
 pub use aligned::{AlignedText, Origin};
 use normalizer::{Normalizer, NormalizerJson};
 pub use pre_tokenizer::Pieces;
-use pre_tokenizer::{PreTokenizer, PreTokenizerJson, PrependScheme};
+use pre_tokenizer::{PreTokenizer, PreTokenizerJson};
 
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::text::marks::SPACE_MARK;
+use crate::text::metaspace::Prepend;
 use crate::text::patterns::Pattern;
 use crate::text::segments::SegmentSink;
 
@@ -48,11 +49,11 @@ pub struct Composed {
     marks: Option<SpaceMarks>,
 }
 
-/// What rules do that only write [`SPACE_MARK`]s for spaces, and one before a text.
+/// How rules that only write [`SPACE_MARK`]s for spaces put one before a text.
 #[derive(Clone, Copy, Debug)]
 struct SpaceMarks {
     /// Which texts one is put before.
-    prepend: PrependScheme,
+    prepend: Prepend,
     /// Whether it is put before a text, too, that begins with one.
     repeats: bool,
 }
@@ -83,8 +84,20 @@ impl Composed {
         if of_bytes && !matches!(steps.pop(), Some(PreTokenizer::ByteCharacters)) {
             return Err(Error::data("the last pre-tokenizer does not write bytes"));
         }
+        Ok(Composed::of(normalizer, steps))
+    }
+
+    /// Those of GPT-2, as far as they are of text. `add_prefix_space`: whether a space is put before a text,
+    /// and behind each added token, if there is none.
+    pub fn gpt2(add_prefix_space: bool) -> Self {
+        let prefix = add_prefix_space.then_some(PreTokenizer::PrefixSpace);
+        let steps = prefix.into_iter().chain([PreTokenizer::Pattern(Pattern::GPT2)]);
+        Composed::of(None, steps.collect())
+    }
+
+    fn of(normalizer: Option<Normalizer>, steps: Vec<PreTokenizer>) -> Self {
         let of_first = |step: &PreTokenizer| {
-            matches!(step, PreTokenizer::Spaces { prepend: PrependScheme::First, .. })
+            matches!(step, PreTokenizer::Spaces { prepend: Prepend::First, .. })
         };
         let mut before = steps.iter().take_while(|step| !of_first(step));
         let needs_origins_of_changed = before.any(PreTokenizer::changes_text);
@@ -93,7 +106,7 @@ impl Composed {
         let marks = match (&normalizer, &steps[..]) {
             (Some(normalizer), []) => {
                 let prepends = normalizer.marks_spaces();
-                let scheme = |p| if p { PrependScheme::Always } else { PrependScheme::Never };
+                let scheme = |p| if p { Prepend::Always } else { Prepend::Never };
                 prepends.map(|p| SpaceMarks { prepend: scheme(p), repeats: true })
             }
             (None, &[PreTokenizer::Spaces { mark: SPACE_MARK, prepend }]) => {
@@ -101,21 +114,7 @@ impl Composed {
             }
             _ => None,
         };
-        Ok(Composed { normalizer, steps, needs_origins, needs_origins_of_changed, marks })
-    }
-
-    /// Those of GPT-2, as far as they are of text. `add_prefix_space`: whether a space is put before a text,
-    /// and behind each added token, if there is none.
-    pub fn gpt2(add_prefix_space: bool) -> Self {
-        let prefix = add_prefix_space.then_some(PreTokenizer::PrefixSpace);
-        let steps = prefix.into_iter().chain([PreTokenizer::Pattern(Pattern::GPT2)]).collect();
-        Composed {
-            normalizer: None,
-            steps,
-            needs_origins: false,
-            needs_origins_of_changed: false,
-            marks: None,
-        }
+        Composed { normalizer, steps, needs_origins, needs_origins_of_changed, marks }
     }
 
     /// Whether a text is normalized already, as far as can be told quickly, and its pieces can do without
@@ -151,12 +150,7 @@ impl Composed {
     /// beginning of the text.
     pub fn puts_mark_before(&self, part: &str, is_first: bool) -> bool {
         self.marks.is_some_and(|SpaceMarks { prepend, repeats }| {
-            let is_wanted = match prepend {
-                PrependScheme::Always => true,
-                PrependScheme::First => is_first,
-                PrependScheme::Never => false,
-            };
-            is_wanted && (repeats || !part.starts_with([' ', SPACE_MARK]))
+            prepend.is_wanted(is_first) && (repeats || !part.starts_with([' ', SPACE_MARK]))
         })
     }
 

@@ -5,6 +5,7 @@
 //! segment is normalized by itself; nearly always it is one word, with the space before it.
 
 use foldhash::HashSet;
+use serde::Deserialize;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::base::error::{Error, Result};
@@ -15,15 +16,24 @@ use crate::text::marks::SPACE_MARK;
 use crate::text::segments::{Begin, Each, Segment, SegmentSink};
 use crate::text::unicode::is_whitespace;
 
-/// Where a mark is put that stands for no space of the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a mark is put that stands for no space of the text. The names are those of `prepend_scheme` of
+/// Hugging Face tokenizers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Prepend {
-    /// Before each section of a text.
+    /// Before each section, or each piece, of a text.
     Always,
-    /// Before the first section.
+    /// Before the first one.
     First,
     /// Nowhere.
     Never,
+}
+
+impl Prepend {
+    /// Whether one is put before the first of them, or before another.
+    pub fn is_wanted(self, is_first: bool) -> bool {
+        self == Prepend::Always || self == Prepend::First && is_first
+    }
 }
 
 /// How the map is applied, and what becomes of spaces.
@@ -196,11 +206,7 @@ impl Metaspace {
 
     /// What is special at the beginning of a section.
     fn first(&self, text: &str, begin: Begin) -> First {
-        let is_wanted = match self.prepend {
-            Prepend::Always => true,
-            Prepend::First => begin == Begin::Text,
-            Prepend::Never => false,
-        };
+        let is_wanted = self.prepend.is_wanted(begin == Begin::Text);
         let end = if text.is_empty() { 0 } else { self.first_split(text) };
         let added = |end: usize| {
             let mut raw = String::from(self.added);
@@ -441,9 +447,8 @@ impl Metaspace {
 
     /// The last byte offset where text is split; 0 if there is none.
     fn last_split(&self, text: &str) -> usize {
-        let places = text.char_indices().rev();
-        let mut found = places.filter(|&(at, c)| self.is_separator(c) && self.splits_at(text, at));
-        found.next().map_or(0, |(at, _)| at)
+        let mut places = text.char_indices().rev();
+        places.find(|&(at, _)| self.splits_at(text, at)).map_or(0, |(at, _)| at)
     }
 
     /// Whether text is split before the character at `at`.
@@ -497,7 +502,8 @@ fn is_ascii_alone(bytes: &[u8], at: usize) -> bool {
     at < bytes.len() && is_ascii(at) && is_ascii(at + 1) && bytes[at] != b'\r'
 }
 
-/// Whether a grapheme ends between two characters, of which the second is a kind of space.
+/// Whether a grapheme ends between two characters, as far as they alone decide it: they do if the second is a
+/// kind of space, or if the grapheme is a short one.
 fn breaks(before: char, c: char) -> bool {
     if c.is_ascii() && is_no_prefix(before) {
         return (before, c) != ('\r', '\n');

@@ -8,14 +8,13 @@
 //! (`Round::track`).
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foldhash::HashMap;
 
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::sums::{CountOverflow, add};
-use crate::base::threads::{available_threads, on_threads};
+use crate::base::threads::{available_threads, in_threads};
 use crate::train::heap::PairHeap;
 use crate::train::score::Criterion;
 use crate::train::splits::{OUTSIDE, Place, Splits, adjacent, pair_hash};
@@ -101,7 +100,7 @@ impl RoundRuns {
 
     /// Closes the gaps behind runs that have shrunk, and leaves out runs without pairs. The order of the
     /// others stays, but not their names. Returns the ranges of about equal parts: as many as threads
-    /// are of use for.
+    /// are of use for, and one at least.
     fn compact(&mut self) -> Vec<Range<usize>> {
         let (mut read, mut write) = (0, 0);
         let mut starts = vec![0]; // of runs, at least `PART` words apart
@@ -277,9 +276,8 @@ impl Round {
             (may_be_frequent || self.best == Some(pair)) && tokens.fits(pair.0, pair.1)
         };
         let found = on_parts(&parts, |part| PairsOfPart::of(&self.runs, part, may_be_tracked));
-        let mut all = PairsOfPart::default();
-        found.into_iter().for_each(|part| all.append(part));
-        self.pairs = all.pairs;
+        let found = found.into_iter().reduce(PairsOfPart::followed_by);
+        self.pairs = found.unwrap_or_default().pairs;
         if criterion == Criterion::Likelihood {
             for (_, count, symbols) in self.runs.iter() {
                 change_self_merges(&mut self.self_merges, symbols, |sum, n| *sum += n * count);
@@ -509,12 +507,8 @@ impl PairsOfPart {
         &mut self.pairs[index as usize]
     }
 
-    /// Appends those of the part behind this one.
-    fn append(&mut self, behind: Self) {
-        if self.pairs.is_empty() {
-            *self = behind;
-            return;
-        }
+    /// These, and those of the part behind this one.
+    fn followed_by(mut self, behind: Self) -> Self {
         for pair in behind.pairs {
             let known = self.entry((pair.left, pair.right), pair.first);
             known.count += pair.count;
@@ -524,20 +518,20 @@ impl PairsOfPart {
                 memory::extend_from_slice(&mut known.runs, &pair.runs);
             }
         }
+        self
     }
 }
 
 /// What a function gives for each part, on a thread for each.
 fn on_parts<T: Send>(parts: &[Range<usize>], work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let taken = on_threads(parts.len(), |_| {
-        let next = || next.fetch_add(1, Ordering::Relaxed);
-        let numbers = std::iter::from_fn(|| Some(next()).filter(|&n| n < parts.len()));
-        numbers.map(|n| (n, work(parts[n].clone()))).collect::<Vec<_>>()
+    let found = in_threads(parts, parts.len(), Vec::new, |found, part| {
+        found.push((part.start, work(part.clone())));
+        Ok(())
     });
-    let mut taken: Vec<_> = taken.into_iter().flatten().collect();
-    taken.sort_unstable_by_key(|&(number, _)| number);
-    taken.into_iter().map(|(_, result)| result).collect()
+    let found = found.expect("no part can fail");
+    let mut found: Vec<_> = found.into_iter().flatten().collect();
+    found.sort_unstable_by_key(|&(start, _)| start);
+    found.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The error of a round that is told smaller counts than those of the runs that it holds.
@@ -679,13 +673,13 @@ impl Sketch {
             }
             sketch
         };
-        let mut sketches = on_parts(parts, of_part).into_iter();
-        let mut all = sketches.next().unwrap_or_else(|| of_part(0..0));
-        for sketch in sketches {
+        let sketches = on_parts(parts, of_part).into_iter();
+        let added = sketches.reduce(|mut all, sketch| {
             let sums = all.cells.iter_mut().zip(sketch.cells);
             sums.for_each(|(sum, more)| *sum = sum.saturating_add(more));
-        }
-        all
+            all
+        });
+        added.expect("there is a part, if only an empty one")
     }
 
     fn limit(&self, pair: (u32, u32)) -> u64 {

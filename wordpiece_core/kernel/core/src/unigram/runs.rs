@@ -52,7 +52,7 @@ pub struct RunSplitter {
 }
 
 impl RunSplitter {
-    /// A splitter. `alphabet`: the characters of runs, beside [`SPACE_MARK`]; None: all. `most`: the
+    /// A splitter. `alphabet`: the characters of runs, in addition to [`SPACE_MARK`]; None: all. `most`: the
     /// most characters of a run; longer ones are left out.
     pub fn new(alphabet: Option<&str>, most: usize) -> Self {
         let alphabet = alphabet.map(|characters| characters.chars().collect());

@@ -100,7 +100,11 @@ impl<'e> Session<'e> {
                     Section::Text(found) => {
                         let is_first = range.start == 0 && found.start == 0;
                         if !spans && rules.splits_in_place() && self.drawing.is_none() {
-                            self.push_in_place(rules, normalized.text(), found, encoding);
+                            let (from, text) = (found.start, normalized.text());
+                            let (part, bytes) = (&text[found], &text.as_bytes()[from..]);
+                            self.push_ids(part, encoding, |gathering| {
+                                rules.split_in_place(part, bytes, gathering);
+                            });
                         } else {
                             let pieces = rules.pieces(normalized.part(found), is_first);
                             self.push_pieces(&pieces, spans.then_some(&characters), encoding);
@@ -115,12 +119,12 @@ impl<'e> Session<'e> {
     /// Where a part of a text is split as it is, if its spaces are only marked: its model has the parts of
     /// the marked one.
     fn raw_parts(&self, rules: &Composed, part: &str) -> Option<&'e Parts> {
-        let encoder = self.encoder;
+        if !rules.only_marks_spaces() || self.drawing.is_some() {
+            return None;
+        }
+        let Encoder { options, late_tokens, .. } = self.encoder;
         let is_found = |late: &AhoCorasick| late.is_match(part);
-        let splits = rules.only_marks_spaces()
-            && self.drawing.is_none()
-            && !encoder.late_tokens.as_ref().is_some_and(is_found);
-        encoder.options.model.parts().filter(|_| splits)
+        options.model.parts().filter(|_| !late_tokens.as_ref().is_some_and(is_found))
     }
 
     /// Appends the ids of a part of a text that is split so. `puts_mark`: whether a mark is put before it.
@@ -131,37 +135,45 @@ impl<'e> Session<'e> {
         puts_mark: bool,
         encoding: &mut Encoding,
     ) {
-        let (words, length) = (encoding.words, encoding.len());
+        let mut is_first = puts_mark;
+        self.push_word(text, encoding, |gathering| {
+            parts.each(text, true, |Range { start, end }| {
+                if !std::mem::take(&mut is_first) {
+                    return gathering.segment(text.as_bytes(), start, end);
+                }
+                let mut first = String::from(' '); // it becomes the mark
+                memory::push_str(&mut first, &text[..end]);
+                gathering.added(&first);
+            });
+        });
+    }
+
+    /// Appends the ids of the segments of a text that `find` gathers.
+    #[inline(always)]
+    fn push_ids(
+        &mut self,
+        text: &str,
+        encoding: &mut Encoding,
+        find: impl FnOnce(&mut Gathering<'_, TakeIds<'_>>),
+    ) {
         let Session { encoder, caches, scratch, .. } = self;
         let taker = TakeIds { encoder, cache: &mut caches.ids, scratch, encoding };
         let mut gathering = Gathering::new(text, &mut caches.batch, taker);
-        let mut is_first = puts_mark;
-        parts.each(text, true, |Range { start, end }| {
-            if !std::mem::take(&mut is_first) {
-                return gathering.segment(text.as_bytes(), start, end);
-            }
-            let mut first = String::from(' '); // it becomes the mark
-            memory::push_str(&mut first, &text[..end]);
-            gathering.added(&first);
-        });
+        find(&mut gathering);
         gathering.flush();
-        encoding.words = words + usize::from(encoding.len() > length);
     }
 
-    /// Appends the ids of a range of a text that is split where it is.
-    fn push_in_place(
+    /// The same if all of them are one word.
+    #[inline(always)]
+    fn push_word(
         &mut self,
-        rules: &Composed,
         text: &str,
-        range: Range<usize>,
         encoding: &mut Encoding,
+        find: impl FnOnce(&mut Gathering<'_, TakeIds<'_>>),
     ) {
-        let (part, bytes) = (&text[range.clone()], &text.as_bytes()[range.start..]);
-        let Session { encoder, caches, scratch, .. } = self;
-        let taker = TakeIds { encoder, cache: &mut caches.ids, scratch, encoding };
-        let mut gathering = Gathering::new(part, &mut caches.batch, taker);
-        rules.split_in_place(part, bytes, &mut gathering);
-        gathering.flush();
+        let (words, length) = (encoding.words, encoding.len());
+        self.push_ids(text, encoding, find);
+        encoding.words = words + usize::from(encoding.len() > length);
     }
 
     /// Appends the tokens of pieces. `characters`: if spans are wanted.
@@ -208,19 +220,13 @@ impl<'e> Session<'e> {
             pieces.each(|range| gathering.segment(bytes, range.start, range.end));
             gathering.flush();
         } else {
-            let (words, length) = (encoding.words, encoding.len());
-            let taker = TakeIds { encoder, cache: &mut caches.ids, scratch, encoding };
-            let mut gathering = Gathering::new(text, &mut caches.batch, taker);
             match (encoder.options.model.parts(), pieces.only()) {
-                (Some(parts), Some(word)) => {
+                (Some(parts), Some(word)) => self.push_word(text, encoding, |gathering| {
                     parts.each(word, false, |part| gathering.segment(bytes, part.start, part.end));
-                    gathering.flush();
-                    encoding.words = words + usize::from(encoding.len() > length);
-                }
-                _ => {
+                }),
+                _ => self.push_ids(text, encoding, |gathering| {
                     pieces.each(|range| gathering.segment(bytes, range.start, range.end));
-                    gathering.flush();
-                }
+                }),
             }
         }
     }

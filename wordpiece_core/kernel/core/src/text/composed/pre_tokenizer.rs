@@ -9,6 +9,7 @@ use super::matches::{Behavior, Matcher, PatternText, Splitting};
 use super::normalizer::{prepend, replace, to_byte_characters};
 use crate::base::error::{Error, Result};
 use crate::base::memory;
+use crate::text::metaspace::Prepend;
 use crate::text::patterns::Pattern;
 use crate::text::unicode::{is_punctuation, is_whitespace};
 
@@ -30,20 +31,8 @@ pub enum PreTokenizer {
         /// The character.
         mark: char,
         /// Where it is put.
-        prepend: PrependScheme,
+        prepend: Prepend,
     },
-}
-
-/// Where a mark for a space is put that is not in the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PrependScheme {
-    /// Before each piece.
-    Always,
-    /// Before the first piece of a text.
-    First,
-    /// Nowhere.
-    Never,
 }
 
 /// A pre-tokenizer as a `tokenizer.json` has it.
@@ -62,7 +51,7 @@ pub enum PreTokenizerJson {
     Metaspace {
         replacement: char,
         add_prefix_space: Option<bool>,
-        prepend_scheme: Option<PrependScheme>,
+        prepend_scheme: Option<Prepend>,
         split: Option<bool>,
     },
     Whitespace,
@@ -134,10 +123,10 @@ impl PreTokenizerJson {
             } => {
                 let prepend = match (add_prefix_space, prepend_scheme) {
                     (Some(false), None) => return Err(contradiction()),
-                    (Some(false), Some(scheme)) if scheme != PrependScheme::Never => {
+                    (Some(false), Some(scheme)) if scheme != Prepend::Never => {
                         return Err(contradiction());
                     }
-                    (_, scheme) => scheme.unwrap_or(PrependScheme::Always),
+                    (_, scheme) => scheme.unwrap_or(Prepend::Always),
                 };
                 steps.push(PreTokenizer::Spaces { mark, prepend });
                 if splits.unwrap_or(true) {
@@ -295,12 +284,7 @@ impl PreTokenizer {
                         None => is_first && start == 0,
                     };
                     replace(piece, &Matcher::Character(' '), &string);
-                    let is_wanted = match scheme {
-                        PrependScheme::Always => true,
-                        PrependScheme::First => begins,
-                        PrependScheme::Never => false,
-                    };
-                    if is_wanted && !piece.text().starts_with(*mark) {
+                    if scheme.is_wanted(begins) && !piece.text().starts_with(*mark) {
                         prepend(piece, &string);
                     }
                 });
