@@ -25,20 +25,18 @@ from tokenizers.normalizers import Prepend, Replace, Sequence
 
 from benchmarks.encode_kernel import MOST_BYTES, first_bytes
 from benchmarks.file_contender import LIBRARIES
-from benchmarks.measure import WORDPIECE, Row, number, run_process
+from benchmarks.measure import Row, number, run_process
 from benchmarks.setting import Setting, megabytes, read_texts
-from wordpiece_core import Tokenizer
 
 MODULE = Path(__file__).parent / "file_contender.py"
 CALLS = 4  # the first one is cold
 VOCAB_SIZE = 32_000
 MOST_TRAINED, MOST_LINE = 4_000_000, 2_000  # bytes of each group, and characters of each line
+BYTE_LEVEL = ("--model", "bpe", "--word-boundary", "bytes", "--pre-tokenizer")
 TRAINED = {
     "Llama 3": ("--config", "llm-bpe"),
-    **{
-        name: ("--model", "bpe", "--word-boundary", "bytes", "--pre-tokenizer", *options)
-        for name, options in (("GPT-2", ["gpt2"]), ("Qwen 2", ["qwen2", "--normalizer", "nfc"]))
-    },
+    "GPT-2": (*BYTE_LEVEL, "gpt2"),
+    "Qwen 2": (*BYTE_LEVEL, "qwen2", "--normalizer", "nfc"),
     "Unigram": ("--model", "unigram"),
 }
 
@@ -74,16 +72,11 @@ def encode_files(setting: Setting) -> Iterator[Row]:
 
 def tokenizer_files(setting: Setting) -> Iterator[tuple[str, Path]]:
     """A `tokenizer.json` of each kind."""
-    texts = [str(path) for paths in setting.groups.values() for path in paths]
+    size = ("--vocab-size", str(VOCAB_SIZE))
     for kind, options in TRAINED.items():
-        output = setting.work / kind
-        command = [WORDPIECE, "train", *texts, "--output", str(output), *options]
-        run_process([*command, "--vocab-size", str(VOCAB_SIZE)], setting.cores, os.environ)
-        yield kind, output / "tokenizer.json"
+        yield kind, setting.train(kind, *options, *size, all_groups=True) / "tokenizer.json"
     yield "Llama 2", like_llama_2(setting)
-    bert = setting.work / "bert"
-    Tokenizer.load(setting.vocab, lowercase=True).save(bert)
-    yield "BERT", bert / "tokenizer.json"
+    yield "BERT", setting.bert() / "tokenizer.json"
 
 
 def like_llama_2(setting: Setting) -> Path:

@@ -49,8 +49,7 @@ def gigatoken(path: str, texts: list[str]) -> Any:
     return lambda: tokenizer.encode_batch(texts, parallel=False)
 
 
-CONTENDERS = (wordpiece_core, gigatoken, snaptokens, tokenizers)
-LIBRARIES = {made.__name__: made for made in CONTENDERS}
+LIBRARIES = {made.__name__: made for made in (wordpiece_core, gigatoken, snaptokens, tokenizers)}
 
 
 def main(library: str, path: str, texts_path: str, calls: int, result: str) -> None:

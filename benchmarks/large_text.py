@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.count_growth import write_copy
+from benchmarks.encode_job import encode_ours
 from benchmarks.measure import WORDPIECE, Row, Taken, in_turn, number, process_columns, run_process
 from benchmarks.setting import Setting, megabytes, read_texts
 
@@ -37,22 +38,14 @@ def large_text(setting: Setting) -> Iterator[Row]:
             else:
                 write_copy(texts, k, made)
         tokenizer, dataset = setting.work / "tokenizer", setting.work / "dataset"
-        train = ["--config", "llm-bpe", "--vocab-size", str(VOCAB_SIZE)]
-        commands = {
-            "train": ["train", str(source), *train, "--output", str(tokenizer)],
-            "encode": [
-                "encode",
-                str(source),
-                "--tokenizer",
-                str(tokenizer),
-                "--output",
-                str(dataset),
-            ],
+        jobs = {
+            "train": partial(_train, setting, source, tokenizer),
+            "encode": partial(encode_ours, setting, tokenizer, [source], dataset),
         }
-        for job, command in commands.items():
-            taken = in_turn({job: partial(_run, setting, command)}, setting.runs)[job]
+        for job, run in jobs.items():
+            taken = in_turn({job: run}, setting.runs)[job]
             tokens = _tokens(dataset) if job == "encode" else 0
-            seconds = statistics.median(run.seconds for run in taken)
+            seconds = statistics.median(one.seconds for one in taken)
             yield {
                 "70 copies": name,
                 "job": job,
@@ -63,10 +56,11 @@ def large_text(setting: Setting) -> Iterator[Row]:
             }
 
 
-def _run(setting: Setting, command: list[str]) -> Taken:
+def _train(setting: Setting, source: Path, output: Path) -> Taken:
     """Into a new directory."""
-    shutil.rmtree(command[-1], ignore_errors=True)
-    return run_process([WORDPIECE, *command], setting.cores, os.environ)
+    shutil.rmtree(output, ignore_errors=True)
+    options = ["--config", "llm-bpe", "--vocab-size", str(VOCAB_SIZE), "--output", str(output)]
+    return run_process([WORDPIECE, "train", str(source), *options], setting.cores, os.environ)
 
 
 def _tokens(dataset: Path) -> int:

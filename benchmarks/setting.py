@@ -51,13 +51,18 @@ class Setting:
         """Tokenizer directories: a BPE like Llama 3's of so many tokens, trained on the text for
         whole jobs, and BERT's WordPiece."""
         llm = self.train("llm", "--config", "llm-bpe", "--vocab-size", str(vocab_size))
-        Tokenizer.load(self.vocab, lowercase=True).save(self.work / "bert")
-        return {"Llama 3": llm, "BERT": self.work / "bert"}
+        return {"Llama 3": llm, "BERT": self.bert()}
 
-    def train(self, name: str, *options: str) -> Path:
-        """Trains on the text for whole jobs, into a directory of this name."""
+    def bert(self) -> Path:
+        """The directory of a tokenizer like BERT's."""
+        Tokenizer.load(self.vocab, lowercase=True).save(self.work / "bert")
+        return self.work / "bert"
+
+    def train(self, name: str, *options: str, all_groups: bool = False) -> Path:
+        """Trains on the text for whole jobs, or on all text, into a directory of this name."""
         output = self.work / name
-        paths = map(str, self.groups[self.main_group])
+        groups = self.groups if all_groups else [self.main_group]
+        paths = [str(path) for group in groups for path in self.groups[group]]
         command = [WORDPIECE, "train", *paths, "--output", str(output), *options]
         run_process(command, self.cores, os.environ)
         return output
