@@ -18,7 +18,7 @@ class ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
 
 # Values by the names of options. `text`: what `wordpiece_core.TextOptions.for_kernel` gives; with
-# `rules: Composed | Metaspace` text becomes words by these, in place of the other options.
+# `rules: Composed` text becomes words by these, in place of the other options.
 Options = Mapping[str, Any]
 
 class WordCounter:
@@ -131,28 +131,6 @@ class Composed:
     def gpt2(add_prefix_space: bool) -> Composed:
         """GPT-2's. `add_prefix_space`: a space is put before a text, and behind each added token,
         if there is none."""
-
-class Metaspace:
-    """SentencePiece's rules of text: `charsmap` maps characters (empty: none), a space becomes ▁.
-    As sentencepiece applies them; or, with `by_grapheme`, as `tokenizers` does by Precompiled and
-    Metaspace. `collapse_spaces`: sentencepiece's remove_extra_whitespaces; with `by_grapheme`, a
-    WhitespaceSplit before Metaspace, or with `by_replacement` Strip (right) and Replace (" {2,}").
-    `prepend`: "always", "first" or "never"; behind WhitespaceSplit "always". InputError if the map
-    is damaged, changes the space or joins it with other characters, or makes several spaces at once
-    where spaces are collapsed."""
-
-    def __init__(
-        self,
-        charsmap: bytes,
-        *,
-        by_grapheme: bool,
-        collapse_spaces: bool,
-        prepend: str,
-        by_replacement: bool = False,
-    ) -> None: ...
-    def normalize(self, text: str) -> tuple[str, list[int]]:
-        """The normalized text; and for each of its characters the index of the character of `text`
-        that it comes from."""
 
 def compile_charsmap(text: Options) -> bytes:
     """The compiled map of characters that does for sentencepiece what these options do: see

@@ -18,6 +18,8 @@ from wordpiece_core import TextOptions, _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.reference.pre_tokenizers import gpt2_words
 from wordpiece_core.tokenizer.charsmap import charsmap
+from wordpiece_core.tokenizer.kernel_parts import kernel_rules
+from wordpiece_core.tokenizer.models import Metaspace
 
 from .sentencepiece_models import charsmap as sentencepiece_charsmap
 from .sentencepiece_models import processor
@@ -90,17 +92,21 @@ def test_gpt2_takes_text_as_it_is() -> None:
 @cache
 def of_sentencepiece(rule: str, collapse: bool, dummy: bool) -> tuple[Any, Any]:
     compiled = sentencepiece_charsmap(rule)
-    prepend = "always" if dummy else "never"
-    options = {"by_grapheme": False, "collapse_spaces": collapse, "prepend": prepend}
+    options = Metaspace(compiled, collapse_spaces=collapse, prepend="always" if dummy else "never")
     theirs = processor(compiled, collapse=collapse, dummy_prefix=dummy)
-    return _kernel.Metaspace(compiled, **options), theirs
+    return kernel_rules(options), theirs
+
+
+def normalized(text: str, rules: Any) -> str:
+    """A text as the words of rules are together."""
+    return "".join(words([text], rules=rules)[0])
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_code_point_is_normalized_as_sentencepiece_does(rule: str) -> None:
     mine, theirs = of_sentencepiece(rule, collapse=True, dummy=True)
     for text in rows("ac b"):
-        assert mine.normalize(text)[0] == theirs.normalize(text)
+        assert normalized(text, mine) == theirs.normalize(text)
 
 
 @given(spaced, st.sampled_from(RULES), st.booleans(), st.booleans())
@@ -111,7 +117,7 @@ def test_text_is_normalized_as_sentencepiece_does(
     text: str, rule: str, collapse: bool, dummy: bool
 ) -> None:
     mine, theirs = of_sentencepiece(rule, collapse, dummy)
-    assert mine.normalize(text)[0] == theirs.normalize(text)
+    assert normalized(text, mine) == theirs.normalize(text)
 
 
 BERT = (
@@ -169,9 +175,4 @@ def damaged_maps() -> list[bytes]:
 @pytest.mark.parametrize("compiled", damaged_maps())
 def test_a_damaged_map_is_refused(compiled: bytes) -> None:
     with pytest.raises(InputError, match="map of characters"):
-        _kernel.Metaspace(compiled, by_grapheme=False, collapse_spaces=True, prepend="always")
-
-
-def test_words_of_white_space_always_have_a_mark() -> None:
-    with pytest.raises(OptionError, match="prepend"):
-        _kernel.Metaspace(b"", by_grapheme=True, collapse_spaces=True, prepend="first")
+        kernel_rules(Metaspace(compiled))

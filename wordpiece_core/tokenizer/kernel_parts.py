@@ -5,19 +5,34 @@ from __future__ import annotations
 import pyarrow as pa
 
 from wordpiece_core import _kernel
+from wordpiece_core.symbols import SPACE_MARK
+from wordpiece_core.text_parts import sequence
 from wordpiece_core.tokenizer.models import Bpe, ByteLevel, Composed, Metaspace, Model, Unigram
 
+# A word begins at each mark.
+AT_MARKS = {
+    "type": "Split",
+    "pattern": {"String": SPACE_MARK},
+    "behavior": "MergedWithNext",
+    "invert": False,
+}
 
-def kernel_rules(
-    rules: ByteLevel | Metaspace | Composed | None,
-) -> _kernel.Metaspace | _kernel.Composed | None:
+
+def kernel_rules(rules: ByteLevel | Metaspace | Composed | None) -> _kernel.Composed | None:
     """The rules of text, if they are not those of the text options. InputError for a part that is
     damaged, or not known."""
     if isinstance(rules, Composed):
         return _kernel.Composed(rules.normalizer, rules.pre_tokenizer, of_bytes=rules.of_bytes)
     if isinstance(rules, Metaspace):
-        options = dict(vars(rules))
-        return _kernel.Metaspace(options.pop("charsmap"), **options)
+        normalizers, pre_tokenizers = rules.normalizers, rules.pre_tokenizers
+        if not rules.by_grapheme:
+            options = rules.normalizer_spec | {"user_defined_symbols": []}
+            normalizers, pre_tokenizers = [{"type": "SentencePiece"} | options], [AT_MARKS]
+        return _kernel.Composed(
+            sequence(normalizers, "normalizers"),
+            sequence(pre_tokenizers, "pretokenizers"),
+            of_bytes=False,
+        )
     return None if rules is None else _kernel.Composed.gpt2(**vars(rules))
 
 

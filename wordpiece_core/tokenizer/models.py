@@ -3,10 +3,16 @@ of Unigram; and how text becomes words where that is not BERT's way."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from wordpiece_core.symbols import WORD_END
+from wordpiece_core.symbols import SPACE_MARK, WORD_END
+
+# How the normalizer makes several spaces one, where the pre-tokenizer does not.
+STRIP = {"type": "Strip", "strip_left": False, "strip_right": True}
+REPLACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": SPACE_MARK}
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,43 @@ class Metaspace:
     collapse_spaces: bool = True
     prepend: str = "always"
     by_replacement: bool = False
+
+    @property
+    def normalizers(self) -> list[dict[str, Any]]:
+        """The normalizers by which `tokenizers` makes these words."""
+        parts: list[dict[str, Any]] = []
+        if self.charsmap:
+            compiled = b64encode(self.charsmap).decode()
+            parts.append({"type": "Precompiled", "precompiled_charsmap": compiled})
+        return parts + ([STRIP, REPLACE] if self.collapse_spaces and self.by_replacement else [])
+
+    @property
+    def pre_tokenizers(self) -> list[dict[str, Any]]:
+        """The same for its pre-tokenizers."""
+        by_split = self.collapse_spaces and not self.by_replacement
+        parts: list[dict[str, Any]] = [{"type": "WhitespaceSplit"}] if by_split else []
+        return [*parts, metaspace(self.prepend, split=True)]
+
+    @property
+    def normalizer_spec(self) -> dict[str, Any]:
+        """The options by which sentencepiece makes them."""
+        return {
+            "precompiled_charsmap": b64encode(self.charsmap).decode(),
+            "add_dummy_prefix": self.prepend != "never",
+            "remove_extra_whitespaces": self.collapse_spaces,
+            "escape_whitespaces": True,
+            "treat_whitespace_as_suffix": False,
+        }
+
+
+def metaspace(prepend: str, *, split: bool) -> dict[str, Any]:
+    """The pre-tokenizer of `tokenizers` that makes spaces visible."""
+    return {
+        "type": "Metaspace",
+        "replacement": SPACE_MARK,
+        "prepend_scheme": prepend,
+        "split": split,
+    }
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import json
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -94,13 +93,7 @@ def normalizer_options(spec: TokenizerSpec) -> dict[str, Any]:
     if isinstance(spec.rules, Composed) and spec.rules.normalizer is not None:
         return dict(json.loads(spec.rules.normalizer))
     rules = spec.rules if isinstance(spec.rules, Metaspace) else Metaspace(charsmap(spec.text))
-    return {
-        "precompiled_charsmap": b64encode(rules.charsmap).decode(),
-        "add_dummy_prefix": rules.prepend != "never",
-        "remove_extra_whitespaces": rules.collapse_spaces,
-        "escape_whitespaces": True,
-        "treat_whitespace_as_suffix": False,
-    }
+    return rules.normalizer_spec
 
 
 def _kind(token: str, unk: str | None, control: set[str], of_bytes: set[str]) -> int:
@@ -209,9 +202,8 @@ def _unigram_rules(model: Any, symbols: Sequence[str], path: str) -> Metaspace |
             collapse_spaces=normalizer.remove_extra_whitespaces,
             prepend="always" if normalizer.add_dummy_prefix else "never",
         )
-        with suppress(InputError):  # not every map leaves words apart
-            check_rules(rules, path)
-            return rules
+        check_rules(rules, path)
+        return rules
     return _composed(model, symbols, path)
 
 

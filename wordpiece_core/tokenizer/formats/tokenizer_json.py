@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -19,14 +18,12 @@ from wordpiece_core.tokenizer.models import (
     Metaspace,
     Template,
     Unigram,
+    metaspace,
 )
 
 ADDED_TOKEN_FLAGS = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 PRE_TOKENIZER_TYPES = {"bert": "BertPreTokenizer", "whitespace": "WhitespaceSplit"}
-# How the normalizer makes several spaces one, where the pre-tokenizer does not.
 ROBERTA, BERT = "RobertaProcessing", "BertProcessing"
-STRIP = {"type": "Strip", "strip_left": False, "strip_right": True}
-REPLACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": SPACE_MARK}
 
 
 def tokenizer_json(spec: TokenizerSpec) -> Json:
@@ -88,7 +85,7 @@ def _normalizer(spec: TokenizerSpec) -> Json | None:
     if isinstance(spec.rules, Composed):
         return _composed(spec, "normalizer")
     if isinstance(spec.rules, Metaspace):
-        return _metaspace_normalizer(spec.rules)
+        return _one_of(spec.rules.normalizers, "normalizers")
     if spec.text.pre_tokenizer == GPT2:
         return None
     text = asdict(spec.text)
@@ -96,20 +93,9 @@ def _normalizer(spec: TokenizerSpec) -> Json | None:
     return {"type": "BertNormalizer", **text}
 
 
-def _metaspace_normalizer(rules: Metaspace) -> Json | None:
-    """The normalizer of words that begin with a space mark."""
-    charsmap = b64encode(rules.charsmap).decode()
-    parts: list[Json] = []
-    if rules.charsmap:
-        parts.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
-    if rules.collapse_spaces and rules.by_replacement:
-        parts += [STRIP, REPLACE]
-    return _one_of(parts, "normalizers")
-
-
 def _pre_tokenizers(spec: TokenizerSpec) -> list[Json]:
     if isinstance(spec.rules, Metaspace):
-        return _metaspace_pre_tokenizers(spec.rules)
+        return spec.rules.pre_tokenizers
     words = PRE_TOKENIZER_TYPES.get(str(spec.text.pre_tokenizer))
     parts: list[Json] = [{"type": words}] if words else []
     bytes_ = _byte_level(spec)
@@ -118,23 +104,6 @@ def _pre_tokenizers(spec: TokenizerSpec) -> list[Json]:
     elif spec.word_boundary == SPACE_MARK:
         parts.append(metaspace("always", split=False))
     return parts
-
-
-def _metaspace_pre_tokenizers(rules: Metaspace) -> list[Json]:
-    """The pre-tokenizers of words that begin with a space mark."""
-    by_split = rules.collapse_spaces and not rules.by_replacement
-    parts: list[Json] = [{"type": "WhitespaceSplit"}] if by_split else []
-    return [*parts, metaspace(rules.prepend, split=True)]
-
-
-def metaspace(prepend: str, *, split: bool) -> Json:
-    """The part that makes spaces visible."""
-    return {
-        "type": "Metaspace",
-        "replacement": SPACE_MARK,
-        "prepend_scheme": prepend,
-        "split": split,
-    }
 
 
 def byte_level(rules: ByteLevel, *, use_regex: bool) -> Json:

@@ -18,19 +18,19 @@ from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.tokenizer_json import (
     BERT,
     PRE_TOKENIZER_TYPES,
-    REPLACE,
     ROBERTA,
-    STRIP,
-    metaspace,
 )
 from wordpiece_core.tokenizer.kernel_parts import kernel_rules
 from wordpiece_core.tokenizer.models import (
+    REPLACE,
+    STRIP,
     ByteLevel,
     Composed,
     Layout,
     Metaspace,
     Template,
     around,
+    metaspace,
 )
 
 KINDS = {name: kind for kind, name in PRE_TOKENIZER_TYPES.items()}

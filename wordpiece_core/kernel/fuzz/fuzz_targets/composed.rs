@@ -9,7 +9,6 @@ use std::sync::Arc;
 use wordpiece_core::base::error::{Error, caught};
 use wordpiece_core::text::composed::Composed;
 use wordpiece_core::text::rules::TextRules;
-use wordpiece_core::text::segments::Begin;
 
 #[derive(Arbitrary, Debug)]
 enum Normal {
@@ -142,7 +141,7 @@ fuzz_target!(|input: Input| {
             assert_eq!(pieces(&plain, text, false), found);
             let mut segments = Vec::new();
             let text_rules = TextRules::Composed(Arc::clone(&rules));
-            text_rules.segments(text, Begin::Text, |piece| segments.push(piece.raw.to_string()));
+            text_rules.segments(text, |piece| segments.push(piece.raw.to_string()));
             assert_eq!(segments, found);
             Ok(())
         });

@@ -2,6 +2,8 @@
 //! text into ids of its vocabulary with spans in the text.
 #![no_main]
 
+mod metaspace;
+
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
@@ -18,7 +20,6 @@ use wordpiece_core::encode::sampling::{Sampling, SamplingKind};
 use wordpiece_core::encode::unigram::{Unigram, UnigramOptions};
 use wordpiece_core::text::composed::Composed;
 use wordpiece_core::text::marks::WordBoundary;
-use wordpiece_core::text::metaspace::{Metaspace, Prepend, Way};
 use wordpiece_core::text::pre_tokenize::TextOptions;
 use wordpiece_core::text::rules::TextRules;
 
@@ -102,16 +103,7 @@ fn rules(text: &Text) -> Option<TextRules> {
             ))
         }
         Text::Metaspace(way, prepend) => {
-            let ways = [
-                Way::SentencePiece { collapse: true },
-                Way::SentencePiece { collapse: false },
-                Way::Spaces,
-                Way::Replaced,
-                Way::Words,
-            ];
-            let prepends = [Prepend::Always, Prepend::First, Prepend::Never];
-            let (way, prepend) = (ways[way as usize % 5], prepends[prepend as usize % 3]);
-            TextRules::Metaspace(Arc::new(Metaspace::new(&[], way, prepend).ok()?))
+            TextRules::Composed(Arc::new(metaspace::rules(way, prepend, "")?))
         }
     })
 }

@@ -8,7 +8,6 @@ use super::{each_row, string_lists, strings};
 use wordpiece_core::base::error::Result;
 use wordpiece_core::base::hash::KeyedHash;
 use wordpiece_core::base::memory;
-use wordpiece_core::text::segments::Begin;
 use wordpiece_core::text::utf8::{self, TextCopy};
 use wordpiece_core::text::{self, rules::TextRules};
 
@@ -43,10 +42,9 @@ pub fn words(texts: &ArrayRef, rules: &TextRules) -> Result<ArrayRef> {
         rows.push(row.map(|row| {
             let mut words = Vec::new();
             let text = copy.of(row).0;
-            let text = &text[..rules.section_end(&text)];
-            rules.segments(text, Begin::Text, |segment| {
+            rules.segments(&text, |segment| {
                 rules.normalize(segment.raw, &mut word);
-                words.extend(rules.words(&word).map(String::from));
+                words.extend((!word.is_empty()).then(|| word.clone()));
             });
             words
         }));

@@ -95,8 +95,8 @@ mod _kernel {
     };
     #[pymodule_export]
     use super::text::{
-        PyComposed, PyCsvRows, PyMetaspace, compile_charsmap, hash_numbers, hash_texts, lowercase,
-        pre_tokenize, repair_utf8, split_lines, split_sentences, string_array,
+        PyComposed, PyCsvRows, compile_charsmap, hash_numbers, hash_texts, lowercase, pre_tokenize,
+        repair_utf8, split_lines, split_sentences, string_array,
     };
     #[pymodule_export]
     use super::train::{

@@ -14,55 +14,9 @@ use wordpiece_core::base::error::{Error, Result, caught};
 use wordpiece_core::text::compile::compile;
 use wordpiece_core::text::composed::Composed;
 use wordpiece_core::text::csv_rows::CsvRows;
-use wordpiece_core::text::metaspace::{Metaspace, Prepend, Way};
 use wordpiece_core::text::pre_tokenize::TextOptions;
 use wordpiece_core::text::rules::TextRules;
-use wordpiece_core::text::segments::Begin;
 use wordpiece_core::text::unicode;
-
-/// SentencePiece's rules.
-#[pyclass(name = "Metaspace", frozen)]
-pub(super) struct PyMetaspace(Arc<Metaspace>);
-
-#[pymethods]
-impl PyMetaspace {
-    #[new]
-    #[pyo3(signature = (charsmap, *, by_grapheme, collapse_spaces, prepend, by_replacement=false))]
-    fn new(
-        py: Python<'_>,
-        charsmap: &[u8],
-        by_grapheme: bool,
-        collapse_spaces: bool,
-        prepend: &str,
-        by_replacement: bool,
-    ) -> PyResult<Self> {
-        let way = match (by_grapheme, collapse_spaces) {
-            (false, collapse) => Way::SentencePiece { collapse },
-            (true, false) => Way::Spaces,
-            (true, true) if by_replacement => Way::Replaced,
-            (true, true) => Way::Words,
-        };
-        let prepends =
-            [("always", Prepend::Always), ("first", Prepend::First), ("never", Prepend::Never)];
-        let prepend = choice("prepend", prepend, &prepends)?;
-        run(py, || Ok(PyMetaspace(Arc::new(Metaspace::new(charsmap, way, prepend)?))))
-    }
-
-    fn normalize(&self, text: &str) -> (String, Vec<usize>) {
-        let (mut normalized, mut places) = (String::new(), Vec::new());
-        let (mut byte, mut character) = (0, 0);
-        let text = &text[..self.0.section_end(text)];
-        self.0.segments(text, Begin::Text, |segment| {
-            character += text[byte..segment.start].chars().count();
-            byte = segment.start;
-            self.0.each_normalized(segment.raw, |c, index| {
-                normalized.push(c);
-                places.push(character + index.saturating_sub(usize::from(segment.added)));
-            });
-        });
-        (normalized, places)
-    }
-}
 
 /// The rules of a `tokenizer.json`.
 #[pyclass(name = "Composed", frozen)]
@@ -87,13 +41,6 @@ impl PyComposed {
     }
 }
 
-/// Rules that are not BERT's.
-#[derive(FromPyObject)]
-enum OwnRules<'py> {
-    Composed(PyRef<'py, PyComposed>),
-    Metaspace(PyRef<'py, PyMetaspace>),
-}
-
 /// The options of text, by their names in Python: see `TextOptions.for_kernel`. `rules` take the place
 /// of the others.
 #[derive(FromPyObject)]
@@ -105,7 +52,7 @@ struct TextMapping<'py> {
     lowercase: bool,
     pre_tokenizer: String,
     #[pyo3(default)]
-    rules: Option<OwnRules<'py>>,
+    rules: Option<PyRef<'py, PyComposed>>,
     /// A normalizer and a pre-tokenizer, as JSON.
     #[pyo3(default)]
     composed: Option<(Option<String>, Option<String>)>,
@@ -136,8 +83,7 @@ impl<'py> FromPyObject<'_, 'py> for GivenText {
             None => TextRules::Composed(Composed::gpt2(false).into()),
         };
         Ok(GivenText(match given.rules {
-            Some(OwnRules::Composed(rules)) => TextRules::Composed(Arc::clone(&rules.0)),
-            Some(OwnRules::Metaspace(rules)) => TextRules::Metaspace(Arc::clone(&rules.0)),
+            Some(rules) => TextRules::Composed(Arc::clone(&rules.0)),
             None => match given.composed {
                 Some((normalizer, pre_tokenizer)) => {
                     let (normalizer, pre_tokenizer) =

@@ -10,7 +10,6 @@ use foldhash::HashMap;
 use crate::count::segment_counts::SegmentCounts;
 use crate::count::word_lists::{CountResult, WordList, partition};
 use crate::text::rules::TextRules;
-use crate::text::segments::Begin;
 
 /// Counts the words of texts, separately for each group of texts. Counts from other tables can be
 /// added.
@@ -99,7 +98,7 @@ impl WordCounter {
         let number = self.number(group);
         let group = &mut self.groups[number];
         self.memory -= group.memory();
-        self.text.segments_into(text, bytes, Begin::Text, &mut group.segments);
+        self.text.segments_into(text, bytes, &mut group.segments);
         // This may be less than before: the old table and the new one were counted when it was about to
         // grow.
         self.memory += group.memory();

@@ -81,6 +81,11 @@ impl AddedTokenSearch {
         Ok(AddedTokenSearch { searches: [Search::new(early)?, Search::new(late)?] })
     }
 
+    /// Whether there are tokens that are `normalized`.
+    pub fn has_late(&self) -> bool {
+        self.searches[1].is_some()
+    }
+
     /// A search for what is left of the tokens that are `normalized` without some characters; None if
     /// there are no such tokens. Where that is not found, no token is, whatever became such a character.
     ///

@@ -93,6 +93,8 @@ pub struct Encoder {
     /// What is searched for in texts that only marks for spaces are written in: where it is found, they
     /// may have added tokens that are `normalized`.
     late_tokens: Option<AhoCorasick>,
+    /// Whether texts are split at spaces before they are normalized.
+    splits_at_spaces: bool,
     held_ids: HeldIds,
     /// The caches of sessions that have ended, for those to come; None: of one that has not ended.
     caches: Mutex<Vec<Option<Caches>>>,
@@ -119,11 +121,18 @@ impl Encoder {
             }
             _ => None,
         };
+        let splits_at_spaces = match &options.text {
+            TextRules::Composed(rules) => {
+                rules.splits_at_spaces() && !added_tokens.has_late() && !options.model.is_of_bytes()
+            }
+            TextRules::Bert(_) => false,
+        };
         Ok(Encoder {
             late_tokens,
+            splits_at_spaces,
             word_mark: match options.text {
                 TextRules::Bert(_) => options.model.word_mark(),
-                TextRules::Metaspace(_) | TextRules::Composed(_) => None,
+                TextRules::Composed(_) => None,
             },
             added_tokens,
             held_ids: HeldIds::below(options.vocab_size),

@@ -11,6 +11,8 @@ use crate::base::error::{Error, Result};
 pub struct CharsMap {
     units: Vec<u32>,
     results: String,
+    /// A bit for each character: whether a text may be changed that has it. Every string of the map has one.
+    may_change: Vec<u64>,
 }
 
 /// The node of the double array that strings begin at.
@@ -46,14 +48,28 @@ impl CharsMap {
         if !(results.is_empty() || results.ends_with('\0')) {
             return Err(damaged("its results have no end"));
         }
-        let map = CharsMap { units, results };
+        let mut map = CharsMap { units, results, may_change: Vec::new() };
         map.check().map_err(damaged)?;
+        let mut bits = vec![0; 0x11_0000 / 64];
+        map.for_each(|string, _| {
+            // Of several characters all but the first are those that few texts have.
+            let last = string.chars().next_back().unwrap_or_default();
+            bits[last as usize / 64] |= 1 << (last as usize % 64);
+        });
+        map.may_change = bits;
         Ok(map)
     }
 
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
+    }
+
+    /// Whether a text certainly has no string of the map. That is found out quickly.
+    #[inline]
+    pub fn leaves(&self, text: &str) -> bool {
+        let is_left = |c: char| self.may_change[c as usize / 64] >> (c as usize % 64) & 1 == 0;
+        self.is_empty() || text.chars().all(is_left)
     }
 
     /// Whether all strings and results are there. Strings may share nodes, but not without end.

@@ -8,6 +8,7 @@ mod normalizer;
 mod pre_tokenizer;
 mod quick_check;
 mod sentencepiece;
+mod spaces;
 
 use std::ops::Range;
 
@@ -16,12 +17,12 @@ use serde::de::DeserializeOwned;
 pub use aligned::{AlignedText, Origin};
 use normalizer::{Normalizer, NormalizerJson};
 pub use pre_tokenizer::Pieces;
-use pre_tokenizer::{PreTokenizer, PreTokenizerJson};
+use pre_tokenizer::{PreTokenizer, PreTokenizerJson, Prepend};
+use spaces::SpaceSplitter;
 
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::text::marks::SPACE_MARK;
-use crate::text::metaspace::Prepend;
 use crate::text::patterns::Pattern;
 use crate::text::segments::SegmentSink;
 
@@ -47,6 +48,8 @@ pub struct Composed {
     /// Whether that is so of pieces that were changed before.
     needs_origins_of_changed: bool,
     marks: Option<SpaceMarks>,
+    /// Splits texts before they are normalized, if that can be.
+    spaces: Option<SpaceSplitter>,
 }
 
 /// How rules that only write [`SPACE_MARK`]s for spaces put one before a text.
@@ -114,7 +117,8 @@ impl Composed {
             }
             _ => None,
         };
-        Composed { normalizer, steps, needs_origins, needs_origins_of_changed, marks }
+        let spaces = SpaceSplitter::of(normalizer.as_ref(), &steps);
+        Composed { normalizer, steps, needs_origins, needs_origins_of_changed, marks, spaces }
     }
 
     /// Whether a text is normalized already, as far as can be told quickly, and its pieces can do without
@@ -214,18 +218,56 @@ impl Composed {
         pattern.split(text, bytes, from, sink);
     }
 
-    /// Gives every piece of a part of a text to `sink`, with the bytes of the changed text.
-    pub fn segments_into(
+    /// Whether texts are split into segments at spaces, by [`Composed::split_at_spaces`], before they are
+    /// normalized.
+    pub fn splits_at_spaces(&self) -> bool {
+        self.spaces.is_some()
+    }
+
+    /// Gives the segments of a part of a text to `sink`: [`Composed::segment_pieces`] are their pieces. Returns
+    /// whether that can be done; if not, the part must be normalized as a whole.
+    ///
+    /// # Arguments
+    ///
+    /// * `part` - The part.
+    /// * `bytes` - Its bytes; more may be behind them.
+    /// * `is_first` - Whether it is at the beginning of the text.
+    /// * `aligned` - Whether the origins of the bytes of pieces are wanted.
+    /// * `sink` - What takes the segments.
+    #[inline(always)]
+    pub fn split_at_spaces(
         &self,
         part: &str,
         bytes: &[u8],
-        start: usize,
+        is_first: bool,
+        aligned: bool,
         sink: &mut impl SegmentSink,
-    ) {
-        if self.splits_in_place() && self.leaves(part) {
-            return self.split_in_place(part, bytes, sink);
+    ) -> bool {
+        let Some(spaces) = &self.spaces else { return false };
+        let start = spaces.start(self.normalizer.as_ref(), part, is_first, aligned);
+        start.is_some_and(|start| {
+            spaces.split(part, bytes, start, sink);
+            true
+        })
+    }
+
+    /// The pieces of such a segment. `aligned`: whether the origins of their bytes in it are wanted.
+    pub fn segment_pieces(&self, segment: &str, aligned: bool) -> Pieces {
+        let mut text = AlignedText::new(segment, 0, aligned);
+        if let Some(normalizer) = &self.normalizer {
+            let is_separator =
+                |spaces: &SpaceSplitter| segment.starts_with(|c| spaces.is_separator(c));
+            normalizer.normalize_segment(&mut text, self.spaces.as_ref().is_some_and(is_separator));
         }
-        let pieces = self.pieces(self.normalized(part, start, false), start == 0);
+        self.pieces(text, true)
+    }
+
+    /// Gives every piece of a text to `sink`, with the bytes of the changed text.
+    pub fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
+        if self.splits_in_place() && self.leaves(text) {
+            return self.split_in_place(text, bytes, sink);
+        }
+        let pieces = self.pieces(self.normalized(text, 0, false), true);
         pieces.each(|Range { start, end }| sink.segment(pieces.text.text().as_bytes(), start, end));
     }
 }
@@ -252,7 +294,7 @@ mod tests {
             assert!(text[piece.start..].starts_with(&piece.raw[added..]));
             pieces.push(piece.raw.to_string());
         };
-        rules.segments_into(text, text.as_bytes(), 0, &mut Each(each));
+        rules.segments_into(text, text.as_bytes(), &mut Each(each));
         pieces
     }
 

@@ -7,7 +7,6 @@ pub mod compile;
 pub mod composed;
 pub mod csv_rows;
 pub mod marks;
-pub mod metaspace;
 pub mod patterns;
 pub mod pre_tokenize;
 pub mod rules;

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use crate::base::memory;
 use crate::text::composed::Composed;
-use crate::text::metaspace::{Metaspace, marked_words};
 use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
-use crate::text::segments::{Begin, Each, Segment, SegmentSink};
+use crate::text::segments::{Each, Segment, SegmentSink};
 
 /// The rules by which text becomes words. They can be shared by threads.
 ///
@@ -17,8 +16,6 @@ use crate::text::segments::{Begin, Each, Segment, SegmentSink};
 pub enum TextRules {
     /// BERT's normalizer and pre-tokenizer. A segment becomes one word, or nothing.
     Bert(PreTokenizer),
-    /// SentencePiece's. A segment becomes words that begin with `▁`; nearly always one.
-    Metaspace(Arc<Metaspace>),
     /// The parts of a `tokenizer.json`. A segment is a word already; it need not be in the text.
     Composed(Arc<Composed>),
 }
@@ -30,65 +27,19 @@ impl From<TextOptions> for TextRules {
 }
 
 impl TextRules {
-    /// The words of a normalized segment.
-    pub fn words<'a>(&self, normalized: &'a str) -> impl Iterator<Item = &'a str> {
-        let is_marked = matches!(self, TextRules::Metaspace(_));
-        let marked = is_marked.then(|| marked_words(normalized)).into_iter().flatten();
-        marked.chain((!is_marked && !normalized.is_empty()).then_some(normalized))
+    /// Calls `each` with every segment of a text, in order. A segment need not be in the text (see
+    /// [`Segment::added`]).
+    #[inline(always)]
+    pub fn segments(&self, text: &str, each: impl FnMut(Segment<'_>)) {
+        self.segments_into(text, text.as_bytes(), &mut Each(each));
     }
 
-    /// Calls `each` with every segment of a part of a text, in order.
-    ///
-    /// # Arguments
-    ///
-    /// * `text` - The part.
-    /// * `begin` - Where it begins. Some rules put a space before a text.
-    /// * `each` - What takes the segments. A segment need not be in the text (see
-    ///   [`Segment::added`]).
+    /// Gives every segment of a text to `sink`. `bytes`: those of the text; more may be behind them.
     #[inline(always)]
-    pub fn segments(&self, text: &str, begin: Begin, each: impl FnMut(Segment<'_>)) {
-        self.segments_into(text, text.as_bytes(), begin, &mut Each(each));
-    }
-
-    /// Gives every segment of a part of a text to `sink`.
-    ///
-    /// # Arguments
-    ///
-    /// * `text` - The part.
-    /// * `bytes` - The bytes of the part; more may be behind them.
-    /// * `begin` - Where it begins.
-    /// * `sink` - What takes the segments.
-    #[inline(always)]
-    pub fn segments_into(
-        &self,
-        text: &str,
-        bytes: &[u8],
-        begin: Begin,
-        sink: &mut impl SegmentSink,
-    ) {
+    pub fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
         match self {
             TextRules::Bert(rules) => rules.segments_into(text, bytes, sink),
-            TextRules::Metaspace(rules) => rules.segments_into(text, bytes, begin, sink),
-            TextRules::Composed(rules) => {
-                rules.segments_into(text, bytes, (begin != Begin::Text).into(), sink);
-            }
-        }
-    }
-
-    /// How many bytes of a section of a text, from its beginning on, make its words. What is behind
-    /// them becomes nothing at the end of a section, though it might be a word elsewhere.
-    pub fn section_end(&self, section: &str) -> usize {
-        match self {
-            TextRules::Bert(_) | TextRules::Composed(_) => section.len(),
-            TextRules::Metaspace(rules) => rules.section_end(section),
-        }
-    }
-
-    /// How many characters the offsets of a section are too small in Hugging Face tokenizers.
-    pub fn lost_characters(&self, section: &str) -> u32 {
-        match self {
-            TextRules::Bert(_) | TextRules::Composed(_) => 0,
-            TextRules::Metaspace(rules) => rules.lost_characters(section),
+            TextRules::Composed(rules) => rules.segments_into(text, bytes, sink),
         }
     }
 
@@ -111,10 +62,6 @@ impl TextRules {
                 word.clear();
                 memory::push_str(word, raw);
             }
-            TextRules::Metaspace(rules) => {
-                word.clear();
-                rules.each_normalized(raw, |c, _| memory::push_char(word, c));
-            }
         }
     }
 
@@ -127,7 +74,6 @@ impl TextRules {
             TextRules::Composed(rules) => {
                 raw.chars().zip(0..).for_each(|(c, index)| each(rules.in_piece(c), index));
             }
-            TextRules::Metaspace(rules) => rules.each_normalized(raw, each),
         }
     }
 }

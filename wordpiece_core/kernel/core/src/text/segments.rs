@@ -12,15 +12,6 @@ pub struct Segment<'a> {
     pub added: bool,
 }
 
-/// Where a part of a text begins, which is split into segments by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
-    /// At the beginning of the text.
-    Text,
-    /// Behind a special token.
-    Section,
-}
-
 /// Takes the segments of texts, in order. `bytes` are those of a text, and what may be behind it.
 pub trait SegmentSink {
     /// Takes the segments of a block of 64 bytes, which begins at byte `at`.

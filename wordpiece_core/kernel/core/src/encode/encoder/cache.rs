@@ -104,9 +104,9 @@ impl Cache<SpannedToken> {
         if known.kind() == LISTED {
             return take(known.of(&self.list));
         }
-        encoder.tokenize(segment.raw, scratch);
+        encoder.tokenize(segment, scratch);
         let mut tokens = memory::with_capacity(scratch.tokens.len());
-        spans(encoder, segment, scratch, |_, token, _| tokens.push(token));
+        spans(encoder, scratch, |_, token, _| tokens.push(token));
         take(&tokens);
     }
 
@@ -117,7 +117,7 @@ impl Cache<SpannedToken> {
         scratch: &mut Scratch,
         segment: &Segment<'_>,
     ) -> Known {
-        encoder.tokenize(segment.raw, scratch);
+        encoder.tokenize(segment, scratch);
         let tokens = scratch.tokens.len();
         let start = self.make_room(segment, tokens);
         let known = match scratch.ends.len() {
@@ -126,7 +126,7 @@ impl Cache<SpannedToken> {
         };
         if known.is_some() {
             let list = &mut self.list;
-            spans(encoder, segment, scratch, |_, token, _| list.push(token));
+            spans(encoder, scratch, |_, token, _| list.push(token));
         }
         self.insert(segment, known.unwrap_or(ANEW))
     }
@@ -298,7 +298,7 @@ impl TakeSegments for TakeIds<'_> {
             self.encoding.push_all(known.of(&self.cache.list));
             self.encoding.words += known.words();
         } else {
-            self.encoder.tokenize(segment.raw, self.scratch);
+            self.encoder.tokenize(&segment, self.scratch);
             self.encoding.push_new(self.scratch);
         }
     }
@@ -331,7 +331,7 @@ impl TakeSegments for TakeIds<'_> {
 impl TakeIds<'_> {
     #[cold]
     fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
-        self.encoder.tokenize(segment.raw, self.scratch);
+        self.encoder.tokenize(segment, self.scratch);
         let ids = || self.scratch.tokens.iter().map(|token| token.id);
         let words = self.scratch.words_with_tokens();
         if let Some(known) = self.encoder.held_ids.pack(ids(), words) {
@@ -365,7 +365,7 @@ impl TakeSegments for TakeSpans<'_, '_> {
 
     #[inline(always)]
     fn take(&mut self, segment: Segment<'_>, found: u64) {
-        let first = self.position.segment(self.start + segment.start);
+        let first = self.position.move_to(self.start + segment.start);
         let known = match segment.added {
             true => ANEW, // a space that is not in the text has another place than one that is
             false => self
@@ -379,8 +379,8 @@ impl TakeSegments for TakeSpans<'_, '_> {
             self.encoding.words += usize::from(!tokens.is_empty());
             self.encoding.next_word += known.words() as u32;
         } else {
-            self.encoder.tokenize(segment.raw, self.scratch);
-            push_with_spans(self.encoder, &segment, first, self.scratch, self.encoding);
+            self.encoder.tokenize(&segment, self.scratch);
+            push_with_spans(self.encoder, first, self.scratch, self.encoding);
         }
     }
 }
@@ -409,7 +409,8 @@ impl TakeSegments for TakeRounded<'_> {
             return;
         }
         let TakeRounded { encoder, unigram, scratch, encoding, sum, .. } = self;
-        encoder.tokenize_by(segment.raw, scratch, |word, scratch, tokens| {
+        encoder.find_words(&segment, scratch);
+        encoder.tokenize_words(scratch, |word, scratch, tokens| {
             unigram.rounded_tokens(word, sum, &mut scratch.unigram, tokens);
         });
         encoding.push_new(scratch);
@@ -438,7 +439,8 @@ impl TakeRounded<'_> {
     fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
         let (mut rounding, mut added) = (Rounding::default(), Vec::new());
         let TakeRounded { encoder, unigram, cache, scratch, .. } = self;
-        encoder.tokenize_by(segment.raw, scratch, |word, scratch, tokens| {
+        encoder.find_words(segment, scratch);
+        encoder.tokenize_words(scratch, |word, scratch, tokens| {
             let scratch = &mut scratch.unigram;
             rounding = unigram.tokens_with_rounding(word, scratch, tokens, &mut added);
         });

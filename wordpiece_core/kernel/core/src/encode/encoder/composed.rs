@@ -17,6 +17,7 @@ use crate::base::memory;
 use crate::encode::added_tokens::Section;
 use crate::encode::bpe::Parts;
 use crate::text::composed::{AlignedText, Composed, Origin, Pieces};
+use crate::text::rules::TextRules;
 use crate::text::segment_table::Batch;
 use crate::text::segments::{Segment, SegmentSink};
 
@@ -58,7 +59,7 @@ impl<'e> Session<'e> {
         encoding: &mut Encoding,
     ) -> usize {
         let encoder = self.encoder;
-        let characters = CharacterOffsets::new(text, spans);
+        let characters = CharacterOffsets::new(text, (0, 0), spans);
         let (mut added, mut shared) = (0, SharedSpaces::default());
         encoder.added_tokens.split_early(text, |section| match section {
             Section::Token(id, range) => {
@@ -114,6 +115,22 @@ impl<'e> Session<'e> {
             }
         });
         added
+    }
+
+    /// Encodes a part of a text without added tokens, which is normalized as a whole.
+    pub(super) fn encode_whole(
+        &mut self,
+        range: Range<usize>,
+        spans: bool,
+        position: &mut CharPosition<'_>,
+        encoding: &mut Encoding,
+    ) {
+        let TextRules::Composed(rules) = &self.encoder.options.text else { return };
+        let (start, part) = (range.start, &position.text[range]);
+        let first = if spans { position.move_to(start) } else { 0 };
+        let characters = CharacterOffsets::new(part, (start as u32, first), spans);
+        let pieces = rules.pieces(rules.normalized(part, start, spans), start == 0);
+        self.push_pieces(&pieces, spans.then_some(&characters), encoding);
     }
 
     /// Where a part of a text is split as it is, if its spaces are only marked: its model has the parts of
@@ -189,17 +206,19 @@ impl<'e> Session<'e> {
             give_up(too_long(text));
         }
         let bytes = text.as_bytes();
-        if drawing.is_some() || encoder.options.model.rounding().is_some() {
+        let is_cached = drawing.is_none() && !encoder.splits_at_spaces; // then its keys are segments
+        if !is_cached || encoder.options.model.rounding().is_some() {
             let mut sum = 0.0;
             pieces.each(|range| {
                 let segment =
                     Segment { raw: &text[range.clone()], start: range.start, added: false };
-                tokenize_anew(encoder, &segment, drawing.as_mut(), &mut sum, scratch);
+                encoder.take_piece(&segment, scratch);
+                tokenize_anew(encoder, drawing.as_mut(), &mut sum, scratch);
                 match characters {
                     None => encoding.push_new(scratch),
                     Some(characters) => {
                         let mut tokens = Vec::new();
-                        spans(encoder, &segment, scratch, |_, token, _| tokens.push(token));
+                        spans(encoder, scratch, |_, token, _| tokens.push(token));
                         push_spanned(
                             encoder,
                             &tokens,
@@ -300,30 +319,36 @@ impl TakeSegments for TakeAligned<'_> {
 }
 
 /// How many characters of a text are before each of its bytes.
-struct CharacterOffsets(Option<Vec<u32>>);
+pub(super) struct CharacterOffsets {
+    /// Where the part begins that they are known of, in bytes and in characters.
+    start: Origin,
+    /// None if all have one byte.
+    offsets: Option<Vec<u32>>,
+}
 
 impl CharacterOffsets {
-    /// Counts the characters, if that is wanted and they are not of one byte each.
-    fn new(text: &str, wanted: bool) -> Self {
-        if !wanted || text.is_ascii() {
-            return CharacterOffsets(None);
+    /// Counts the characters of a part of a text, if that is wanted. `start`: where it begins, in bytes and in
+    /// characters.
+    pub(super) fn new(part: &str, start: Origin, wanted: bool) -> Self {
+        if !wanted || part.is_ascii() {
+            return CharacterOffsets { start, offsets: None };
         }
         let mut characters = 0;
-        let offsets = text.bytes().map(|byte| {
+        let offsets = part.bytes().map(|byte| {
             let before = characters;
             characters += u32::from(byte & 0xC0 != 0x80);
             before
         });
-        let mut offsets: Vec<u32> = crate::base::memory::collected(offsets);
+        let mut offsets: Vec<u32> = memory::collected(offsets);
         offsets.push(characters);
-        CharacterOffsets(Some(offsets))
+        CharacterOffsets { start, offsets: Some(offsets) }
     }
 
     /// The characters of a range of bytes.
-    fn of(&self, (start, end): Origin) -> [u32; 2] {
-        match &self.0 {
-            None => [start, end],
-            Some(offsets) => [start, end].map(|at| offsets[at as usize]),
-        }
+    pub(super) fn of(&self, (start, end): Origin) -> [u32; 2] {
+        [start, end].map(|at| {
+            let Some(at) = at.checked_sub(self.start.0) else { return 0 };
+            self.start.1 + self.offsets.as_ref().map_or(at, |offsets| offsets[at as usize])
+        })
     }
 }

@@ -2,20 +2,19 @@
 
 use std::ops::Range;
 
+use super::Encoder;
 use super::cache::{Caches, Gathering, TakeIds, TakeRounded, TakeSegments, TakeSpans};
 use super::composed::ComposedText;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_added, push_with_spans};
 use super::tokenize::Scratch;
 use super::trimming::SharedSpaces;
-use super::{Encoder, EncoderOptions};
 use crate::base::error::Result;
 use crate::encode::added_tokens::Section;
 use crate::encode::model::Sampler;
 use crate::encode::sampling::{Sampling, SplitMix64};
 use crate::text::rules::TextRules;
-use crate::text::segments::Begin;
-use crate::text::segments::Segment;
+use crate::text::segment_table::Batch;
 
 /// What one thread encodes with: an encoder, and caches. They go back to the encoder when the session
 /// is dropped.
@@ -109,8 +108,11 @@ impl Session<'_> {
         if let Some(drawing) = &mut self.drawing {
             drawing.random = SplitMix64::of(drawing.sampling.seed, text.as_bytes());
         }
+        self.scratch.spans = spans;
         let added = match &self.encoder.options.text {
-            TextRules::Composed(rules) if !rules.takes_text_as_it_is() => {
+            TextRules::Composed(rules)
+                if !rules.takes_text_as_it_is() && !self.encoder.splits_at_spaces =>
+            {
                 self.encode_composed(ComposedText { rules, text, spans }, encoding)
             }
             _ => self.encode_segments(text, spans, encoding),
@@ -149,67 +151,82 @@ impl Session<'_> {
         encoding: &mut Encoding,
     ) {
         let Session { encoder, caches, scratch, drawing, .. } = self;
-        let EncoderOptions { text: rules, model, .. } = &encoder.options;
-        let (start, section) = (range.start, &position.text[range]);
-        let raw = &section[..rules.section_end(section)];
-        let bytes = &position.text.as_bytes()[start..];
-        let begin = if start == 0 { Begin::Text } else { Begin::Section };
-        position.lost = if spans { rules.lost_characters(raw) } else { 0 };
-        let sum = &mut 0.0; // of scores, if they are rounded
         let cached = drawing.is_none() && !(spans && encoder.spans_depend_on_text());
+        if !cached && encoder.splits_at_spaces {
+            return self.encode_whole(range, spans, position, encoding);
+        }
+        let (start, section) = (range.start, &position.text[range.clone()]);
+        let sum = &mut 0.0; // of scores, if they are rounded
         if !cached {
-            rules.segments(raw, begin, |segment| {
-                tokenize_anew(encoder, &segment, drawing.as_mut(), sum, scratch);
+            encoder.options.text.segments(section, |segment| {
+                encoder.find_words(&segment, scratch);
+                tokenize_anew(encoder, drawing.as_mut(), sum, scratch);
                 if spans {
-                    let first = position.segment(start + segment.start);
-                    push_with_spans(encoder, &segment, first, scratch, encoding);
+                    let first = position.move_to(start + segment.start);
+                    push_with_spans(encoder, first, scratch, encoding);
                 } else {
                     encoding.push_new(scratch);
                 }
             });
             return;
         }
+        let section = SectionText { encoder, text: position.text, range: range.clone(), spans };
         let Caches { ids, spans: spanned, rounded, batch } = caches;
-        if spans {
+        let is_encoded = if spans {
             let cache = spanned;
             let taker = TakeSpans { encoder, cache, scratch, encoding, start, position };
-            gather(rules, raw, bytes, begin, Gathering::new(raw, batch, taker));
-        } else if let Some(unigram) = model.rounding() {
+            section.gather(batch, taker)
+        } else if let Some(unigram) = encoder.options.model.rounding() {
             let cache = rounded;
-            let taker = TakeRounded { encoder, unigram, cache, scratch, encoding, sum };
-            gather(rules, raw, bytes, begin, Gathering::new(raw, batch, taker));
+            section.gather(batch, TakeRounded { encoder, unigram, cache, scratch, encoding, sum })
         } else {
-            let taker = TakeIds { encoder, cache: ids, scratch, encoding };
-            gather(rules, raw, bytes, begin, Gathering::new(raw, batch, taker));
+            section.gather(batch, TakeIds { encoder, cache: ids, scratch, encoding })
+        };
+        if !is_encoded {
+            self.encode_whole(range, spans, position, encoding);
         }
     }
 }
 
-/// Passes the segments of a section to what takes them. `bytes`: those of the section, and what is
-/// behind it.
-#[inline(never)]
-fn gather<T: TakeSegments>(
-    rules: &TextRules,
-    section: &str,
-    bytes: &[u8],
-    begin: Begin,
-    mut to: Gathering<'_, T>,
-) {
-    rules.segments_into(section, bytes, begin, &mut to);
-    to.flush();
+/// A range of a text that has no added tokens.
+struct SectionText<'a> {
+    encoder: &'a Encoder,
+    text: &'a str,
+    range: Range<usize>,
+    spans: bool,
 }
 
-/// Tokenizes a segment that no cache can know: by sampling, or behind a sum of scores.
+impl SectionText<'_> {
+    /// Passes the segments to what takes them; returns whether there are segments.
+    #[inline(never)]
+    fn gather<T: TakeSegments>(&self, batch: &mut Batch<true>, taker: T) -> bool {
+        let Range { start, .. } = self.range;
+        let (part, bytes) = (&self.text[self.range.clone()], &self.text.as_bytes()[start..]);
+        let mut to = Gathering::new(part, batch, taker);
+        let is_split = match &self.encoder.options.text {
+            TextRules::Composed(rules) if self.encoder.splits_at_spaces => {
+                rules.split_at_spaces(part, bytes, start == 0, self.spans, &mut to)
+            }
+            rules => {
+                rules.segments_into(part, bytes, &mut to);
+                true
+            }
+        };
+        to.flush();
+        is_split
+    }
+}
+
+/// Tokenizes the words in the scratch, of which no cache can know: by sampling, or behind a sum of scores.
 #[inline]
 pub(super) fn tokenize_anew(
     encoder: &Encoder,
-    segment: &Segment<'_>,
     mut drawing: Option<&mut Drawing>,
     sum: &mut f32,
     scratch: &mut Scratch,
 ) {
     let model = &encoder.options.model;
-    encoder.tokenize_by(segment.raw, scratch, |word, scratch, tokens| {
+    encoder.tokenize_words(scratch, |word, scratch, tokens| {
         match (&mut drawing, model.rounding()) {
             (Some(Drawing { sampler, random, .. }), _) => {
                 model.sampled_tokens(word, sampler, random, scratch, tokens);

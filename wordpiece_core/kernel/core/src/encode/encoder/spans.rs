@@ -6,11 +6,8 @@ use super::Encoder;
 use super::encoding::Encoding;
 use super::tokenize::Scratch;
 use super::trimming::{SharedSpaces, spaces};
-use crate::base::memory;
 use crate::encode::matcher::Token;
 use crate::encode::model::Model;
-use crate::text::byte_level::byte_character;
-use crate::text::segments::Segment;
 
 /// Appends an added token that is at a range of the text, with its span.
 pub(super) fn push_added(
@@ -33,13 +30,12 @@ pub(super) fn push_added(
 /// Appends the tokens of a segment that was tokenized, with their spans.
 pub(super) fn push_with_spans(
     encoder: &Encoder,
-    segment: &Segment<'_>,
     first: u32,
-    scratch: &mut Scratch,
+    scratch: &Scratch,
     encoding: &mut Encoding,
 ) {
     let trims_unknown = encoder.trims_unknown();
-    spans(encoder, segment, scratch, |word, token, text| {
+    spans(encoder, scratch, |word, token, text| {
         if trims_unknown && Some(token.0) == encoder.unk_id() {
             encoding.push_spaces(spaces(text));
         }
@@ -54,12 +50,10 @@ pub(super) fn push_with_spans(
 #[cold]
 pub(super) fn spans(
     encoder: &Encoder,
-    segment: &Segment<'_>,
-    scratch: &mut Scratch,
+    scratch: &Scratch,
     mut each: impl FnMut(u32, (u32, [u32; 2]), &str),
 ) {
     let Scratch { word, tokens, ends, origin, .. } = scratch;
-    encoder.find_origin(segment, word, origin);
     let of_bytes = encoder.options.model.is_of_bytes();
     let (mut next, mut from, mut last, mut text) = (0, 0usize, [0, 0], "");
     for (number, &(end, to)) in (0..).zip(ends.iter()) {
@@ -70,7 +64,7 @@ pub(super) fn spans(
                 // A length may be limited to 32 bits, but then the token covers the word.
                 at = at.min(to - 1);
                 let until = at.saturating_add(length as usize).min(to);
-                last = [origin[at], origin[until - 1] + 1];
+                last = [origin[at][0], origin[until - 1][1]];
                 text = word.get(at..until).unwrap_or_default();
                 at = until;
             }
@@ -92,30 +86,6 @@ impl Encoder {
     pub(super) fn trims_unknown(&self) -> bool {
         self.options.trimming.is_some() && matches!(self.options.model, Model::Unigram(_))
     }
-
-    /// Writes for each byte of the words of a segment, or for each byte of the characters that stand
-    /// for these, the index of the character of the segment that it comes from. A mark that is not in
-    /// the text comes from the character behind it.
-    fn find_origin(&self, segment: &Segment<'_>, word: &str, origin: &mut Vec<u32>) {
-        let of_bytes = self.options.model.is_of_bytes();
-        let width = |c: char| match of_bytes {
-            true => c.encode_utf8(&mut [0; 4]).bytes().map(|b| byte_character(b).len_utf8()).sum(),
-            false => c.len_utf8(),
-        };
-        origin.clear();
-        let mut begins_added = segment.added;
-        let place = |index: usize| (index as u32).saturating_sub(segment.added as u32);
-        self.options.text.each_normalized(segment.raw, |c, index| {
-            if index > 0 && std::mem::take(&mut begins_added) {
-                origin.fill(place(index));
-            }
-            if origin.is_empty() && self.word_mark.is_some_and(|mark| mark != c) {
-                memory::resize(origin, self.word_mark.map_or(0, width), place(index));
-            }
-            memory::resize(origin, origin.len() + width(c), place(index));
-        });
-        debug_assert!(of_bytes || origin.len() == word.len());
-    }
 }
 
 /// A position in a text, in bytes and in characters. The text has fewer than 2^31 bytes if spans are
@@ -127,13 +97,11 @@ pub(super) struct CharPosition<'a> {
     /// The position before the last move: it is mostly one of two that is moved, so that no text is
     /// counted again and again where tokens share white space.
     other: (usize, u32),
-    /// How many characters the offsets of the section are too small.
-    pub(super) lost: u32,
 }
 
 impl<'a> CharPosition<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        CharPosition { text, byte: 0, character: 0, other: (0, 0), lost: 0 }
+        CharPosition { text, byte: 0, character: 0, other: (0, 0) }
     }
 
     /// Moves to a byte offset, and returns the number of characters before it. It may be before that of the
@@ -168,12 +136,5 @@ impl<'a> CharPosition<'a> {
         }
         self.character = character;
         self.byte
-    }
-
-    /// Moves to the beginning of a segment; returns what its offsets are counted from. It may be
-    /// negative, and is added to with wrapping.
-    #[inline]
-    pub(super) fn segment(&mut self, byte: usize) -> u32 {
-        self.move_to(byte).wrapping_sub(self.lost)
     }
 }

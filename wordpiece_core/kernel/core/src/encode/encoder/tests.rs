@@ -1,12 +1,16 @@
+use std::sync::Arc;
+
 use super::cache::{CACHE_LIMIT, CACHED, Caches};
 use super::*;
 use crate::encode::added_tokens::AddedToken;
 use crate::encode::bpe::{Bpe, BpeOptions};
 use crate::encode::matcher::UnkScope;
 use crate::encode::model::WordPiece;
+use crate::encode::unigram::{Unigram, UnigramOptions};
+use crate::text::compile::compile;
 use crate::text::composed::Composed;
 use crate::text::marks::WordBoundary;
-use crate::text::pre_tokenize::TextOptions;
+use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
 use wordpiece_testing::{Random, peak_of};
 
 const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
@@ -229,6 +233,111 @@ fn text_whose_spaces_are_only_marked_is_encoded_as_it_is_once_they_are() {
                 );
                 assert_eq!(quick.words, aligned.words, "{text:?}");
                 assert_eq!(quick.word_tokens, aligned.word_tokens, "{text:?}");
+            }
+        }
+    }
+}
+
+/// What becomes of a text by rules as SentencePiece's, with the vocabulary of the test below. `late`: whether there
+/// is an added token that is searched for in normalized text, so that no text is split before.
+fn of_spaces(rules: &Arc<Composed>, late: bool) -> Encoder {
+    let vocabulary = ["<unk>", "<s>", "▁", "a", "b", "▁a", "ab", "é", "▁b", "<late>"];
+    let scores = [0.0, 0.0, -2.0, -3.0, -3.5, -4.0, -5.0, -3.25, -4.5, 0.0];
+    let options = UnigramOptions {
+        scores: &scores,
+        unk_id: 0,
+        byte_fallback: false,
+        of_sentencepiece: false,
+        hidden: &[0, 1, 9],
+        user_defined: &[],
+    };
+    let token = |content: &str, id, normalized| AddedToken {
+        content: content.into(),
+        id,
+        normalized,
+        ..AddedToken::default()
+    };
+    let added_tokens = [token("<s>", 1, false), token("<late>", 9, true)];
+    Encoder::new(EncoderOptions {
+        text: TextRules::Composed(Arc::clone(rules)),
+        model: Model::Unigram(Unigram::new(&vocabulary, options).expect("all have scores")),
+        vocab_size: vocabulary.len(),
+        unk_id: Some(0),
+        added_tokens: added_tokens[..1 + usize::from(late)].to_vec(),
+        trimming: None,
+    })
+    .expect("no two special tokens are alike")
+}
+
+/// A compiled map that makes spaces and drops characters; and, if that is wanted, puts spaces around others.
+fn map_of_characters(handle_chinese_chars: bool) -> String {
+    let bert = PreTokenizer::new(TextOptions {
+        clean_text: true,
+        handle_chinese_chars,
+        strip_accents: true,
+        lowercase: true,
+        split_punctuation: false,
+    });
+    data_encoding::BASE64.encode(&compile(&bert).expect("it is small enough"))
+}
+
+#[test]
+fn text_that_is_split_at_spaces_first_is_encoded_as_it_is_as_a_whole() {
+    let [small, large] = [false, true].map(map_of_characters);
+    let mut all: Vec<(Option<String>, String)> = Vec::new();
+    for (map, schemes) in
+        [("", &["always", "first", "never"][..]), (&small, &["always"]), (&large, &[])]
+    {
+        let precompiled = format!(r#"{{"type": "Precompiled", "precompiled_charsmap": "{map}"}}"#);
+        let replaced = format!(
+            r#"{{"type": "Sequence", "normalizers": [{precompiled},
+                {{"type": "Strip", "strip_left": false, "strip_right": true}},
+                {{"type": "Replace", "pattern": {{"Regex": " {{2,}}"}}, "content": "▁"}}]}}"#
+        );
+        for &scheme in schemes {
+            let spaces = format!(
+                r#"{{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "{scheme}", "split": true}}"#
+            );
+            let words = r#"{"type": "WhitespaceSplit"}"#;
+            let words = format!(r#"{{"type": "Sequence", "pretokenizers": [{words}, {spaces}]}}"#);
+            all.extend([(None, spaces.clone()), (Some(precompiled.clone()), spaces.clone())]);
+            all.push((Some(replaced.clone()), spaces));
+            all.extend((scheme == "always").then(|| (Some(precompiled.clone()), words)));
+        }
+        for [dummy, extra] in [[true, true], [false, true], [true, false], [false, false]] {
+            if map == large && !(dummy && extra) {
+                continue; // it takes long
+            }
+            let model = format!(
+                r#"{{"type": "SentencePiece", "precompiled_charsmap": "{map}", "add_dummy_prefix": {dummy},
+                    "remove_extra_whitespaces": {extra}, "escape_whitespaces": true,
+                    "treat_whitespace_as_suffix": false, "user_defined_symbols": []}}"#
+            );
+            let marks = r#"{"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext", "invert": false}"#;
+            all.push((Some(model), marks.into()));
+        }
+    }
+    let parts = [
+        "a", "b", " ", " ", "▁", "é", "z", "<s>", "日", "\n", "\u{1}", "\u{301}", "\u{3000}",
+        "\u{85}", "\u{200b}", "A", "\r\n", "\u{600}",
+    ];
+    let mut random = Random::new(48);
+    for (normalizer, pre_tokenizer) in &all {
+        let rules = Composed::new(normalizer.as_deref(), Some(pre_tokenizer), false);
+        let rules = Arc::new(rules.expect("they are known"));
+        assert!(rules.splits_at_spaces());
+        let (split, whole) = (of_spaces(&rules, false), of_spaces(&rules, true));
+        let (mut split, mut whole) = (split.session(0), whole.session(0));
+        for _ in 0..if cfg!(debug_assertions) { 200 } else { 10_000 } {
+            let kinds = 2 + random.below(parts.len() - 1);
+            let text: String = (0..random.below(24)).map(|_| parts[random.below(kinds)]).collect();
+            for spans in [false, true] {
+                let [found, expected] =
+                    [&mut split, &mut whole].map(|session| read(session, &text, spans));
+                let said = format!("{text:?}, {normalizer:?}, {pre_tokenizer}, {spans}");
+                assert_eq!(found.ids(), expected.ids(), "{said}");
+                assert_eq!(found.spans, expected.spans, "{said}");
+                assert_eq!(found.words, expected.words, "{said}");
             }
         }
     }

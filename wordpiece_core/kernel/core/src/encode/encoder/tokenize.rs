@@ -1,12 +1,15 @@
 //! The cold path: a segment is normalized, and the model tokenizes its words.
 
 use super::Encoder;
+use super::composed::CharacterOffsets;
 use crate::base::error::{Error, give_up};
 use crate::base::memory;
 use crate::encode::matcher::Token;
 use crate::encode::model::ModelScratch;
-use crate::text::metaspace::marked_words;
+use crate::text::byte_level::byte_character;
+use crate::text::composed::Composed;
 use crate::text::rules::TextRules;
+use crate::text::segments::Segment;
 
 /// The length of a segment, in bytes, from which on memory for its words is asked for at once.
 const LONG: usize = 1 << 12;
@@ -22,8 +25,11 @@ pub(super) struct Scratch {
     part: Vec<Token>,
     /// Where each word ends in `tokens`, and in `word`.
     pub(super) ends: Vec<(usize, usize)>,
-    /// For each byte of the word, the index of the character of the segment that it comes from.
-    pub(super) origin: Vec<u32>,
+    /// Whether `origin` is wanted.
+    pub(super) spans: bool,
+    /// For each byte of the words, or of the characters that stand for these, the characters of the segment that
+    /// it comes from.
+    pub(super) origin: Vec<[u32; 2]>,
 }
 
 impl Scratch {
@@ -54,49 +60,114 @@ impl Encoder {
         }
     }
 
-    /// Writes the tokens of a segment into `scratch.tokens`, and its words into `scratch.word`.
-    pub(super) fn tokenize(&self, raw: &str, scratch: &mut Scratch) {
+    /// Tokenizes the words of a segment.
+    pub(super) fn tokenize(&self, segment: &Segment<'_>, scratch: &mut Scratch) {
+        self.find_words(segment, scratch);
         let model = &self.options.model;
-        self.tokenize_by(raw, scratch, |word, scratch, tokens| model.tokens(word, scratch, tokens));
+        self.tokenize_words(scratch, |word, scratch, tokens| model.tokens(word, scratch, tokens));
     }
 
-    /// The same, if `tokenize` tokenizes the words.
+    /// Writes the words of a segment into the scratch.
+    pub(super) fn find_words(&self, segment: &Segment<'_>, scratch: &mut Scratch) {
+        match &self.options.text {
+            TextRules::Composed(rules) if self.splits_at_spaces => {
+                find_pieces(rules, segment.raw, scratch);
+            }
+            rules => {
+                let word = &mut scratch.word;
+                if segment.raw.len() > LONG {
+                    // Of Hangul, accents are three times as long.
+                    memory::reserve_text(word, 3 * segment.raw.len());
+                }
+                rules.normalize(segment.raw, word);
+                self.put_mark(word);
+                self.take_word(segment, scratch);
+            }
+        }
+    }
+
+    /// Writes a piece of composed rules into the scratch: it is a word already.
+    pub(super) fn take_piece(&self, piece: &Segment<'_>, scratch: &mut Scratch) {
+        scratch.word.clear();
+        memory::push_str(&mut scratch.word, piece.raw);
+        self.take_word(piece, scratch);
+    }
+
+    fn take_word(&self, segment: &Segment<'_>, scratch: &mut Scratch) {
+        let Scratch { word, ends, origin, spans, .. } = scratch;
+        ends.clear();
+        ends.extend((!word.is_empty()).then_some((0, word.len())));
+        if *spans {
+            self.find_origin(segment, word, origin);
+        }
+    }
+
+    /// Tokenizes the words in the scratch.
     #[inline]
-    pub(super) fn tokenize_by(
+    pub(super) fn tokenize_words(
         &self,
-        raw: &str,
         scratch: &mut Scratch,
         mut tokenize: impl FnMut(&str, &mut ModelScratch, &mut Vec<Token>),
     ) {
         let Scratch { model, word, tokens, part, ends, .. } = scratch;
-        if raw.len() > LONG {
-            memory::reserve_text(word, 3 * raw.len()); // of Hangul, accents are three times as long
-        }
-        self.options.text.normalize(raw, word);
-        self.put_mark(word);
         if word.len() > MOST_BYTES && !self.is_wordpiece() {
             give_up(too_long(word));
         }
-        ends.clear();
-        let first = self.first_word(word);
-        tokenize(&word[..first], model, tokens);
-        ends.extend((first > 0).then_some((tokens.len(), first)));
-        let mut at = first;
-        while at < word.len() {
-            let end = at + self.first_word(&word[at..]);
-            tokenize(&word[at..end], model, part);
-            memory::extend_from_slice(tokens, part);
-            memory::push(ends, (tokens.len(), end));
-            at = end;
+        let mut start = 0;
+        for (until, end) in ends {
+            if start == 0 {
+                tokenize(&word[..*end], model, tokens);
+            } else {
+                tokenize(&word[start..*end], model, part);
+                memory::extend_from_slice(tokens, part);
+            }
+            (*until, start) = (tokens.len(), *end);
+        }
+        if start == 0 {
+            tokens.clear();
         }
     }
 
-    /// The length of the first of the words that a segment has become.
-    #[inline]
-    fn first_word(&self, words: &str) -> usize {
-        match self.options.text {
-            TextRules::Bert(_) | TextRules::Composed(_) => words.len(),
-            TextRules::Metaspace(_) => marked_words(words).next().map_or(0, str::len),
-        }
+    /// Writes the characters of a segment that each byte of its word, or of the characters that stand for these
+    /// bytes, comes from. A mark that is not in the text comes from the character behind it.
+    #[cold]
+    fn find_origin(&self, segment: &Segment<'_>, word: &str, origin: &mut Vec<[u32; 2]>) {
+        let of_bytes = self.options.model.is_of_bytes();
+        let width = |c: char| match of_bytes {
+            true => c.encode_utf8(&mut [0; 4]).bytes().map(|b| byte_character(b).len_utf8()).sum(),
+            false => c.len_utf8(),
+        };
+        origin.clear();
+        let mut begins_added = segment.added;
+        let place = |index: usize| {
+            let index = (index as u32).saturating_sub(segment.added as u32);
+            [index, index + 1]
+        };
+        self.options.text.each_normalized(segment.raw, |c, index| {
+            if index > 0 && std::mem::take(&mut begins_added) {
+                origin.fill(place(index));
+            }
+            if origin.is_empty() && self.word_mark.is_some_and(|mark| mark != c) {
+                memory::resize(origin, self.word_mark.map_or(0, width), place(index));
+            }
+            memory::resize(origin, origin.len() + width(c), place(index));
+        });
+        debug_assert!(of_bytes || origin.len() == word.len());
+    }
+}
+
+/// Writes the pieces of a segment that is split before it is normalized into the scratch.
+fn find_pieces(rules: &Composed, raw: &str, scratch: &mut Scratch) {
+    let Scratch { word, ends, origin, spans, .. } = scratch;
+    let pieces = rules.segment_pieces(raw, *spans);
+    word.clear();
+    memory::push_str(word, pieces.text.text());
+    ends.clear();
+    memory::extend(ends, pieces.ranges.iter().map(|range| (0, range.end)));
+    if *spans {
+        let characters = CharacterOffsets::new(raw, (0, 0), true);
+        origin.clear();
+        let origins = pieces.text.origins(0..word.len());
+        memory::extend(origin, origins.iter().map(|&origin| characters.of(origin)));
     }
 }

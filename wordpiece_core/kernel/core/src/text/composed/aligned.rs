@@ -60,6 +60,15 @@ impl AlignedText {
         }
     }
 
+    /// Leaves out what is at the end, again and again.
+    pub fn trim_end(&mut self, c: char) {
+        let end = self.text.trim_end_matches(c).len();
+        self.text.truncate(end);
+        if let Some(origins) = &mut self.origins {
+            origins.truncate(end);
+        }
+    }
+
     /// An empty text that others can be appended to.
     pub fn empty(aligned: bool) -> Self {
         AlignedText { text: String::new(), origins: aligned.then(Vec::new) }
@@ -142,7 +151,10 @@ impl Writer<'_> {
     /// Writes a string. `place`: the byte of the old text whose origin it has; None: none.
     pub fn put(&mut self, content: &str, place: Option<usize>) {
         let origin = place.and_then(|at| self.old_origins.get(at)).copied().unwrap_or_default();
-        content.chars().for_each(|c| self.insert(c, origin));
+        memory::push_str(&mut self.new.text, content);
+        if let Some(origins) = &mut self.new.origins {
+            memory::resize(origins, self.new.text.len(), origin);
+        }
     }
 
     /// Writes a character whose origin is that of a range of the old text; of an empty one, its place.
@@ -161,11 +173,7 @@ impl Writer<'_> {
 
     /// Leaves out what is at the end of what was written, again and again.
     pub fn trim_end(&mut self, c: char) {
-        let end = self.new.text.trim_end_matches(c).len();
-        self.new.text.truncate(end);
-        if let Some(origins) = &mut self.new.origins {
-            origins.truncate(end);
-        }
+        self.new.trim_end(c);
     }
 
     fn insert(&mut self, c: char, origin: Origin) {

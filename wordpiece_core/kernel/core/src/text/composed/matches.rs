@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::base::error::{Error, Result, give_up};
 use crate::base::memory;
+use crate::text::unicode::is_whitespace;
 
 /// What a text is searched for.
 #[derive(Debug)]
@@ -16,6 +17,10 @@ pub enum Matcher {
     Text(String),
     /// A regular expression, in Oniguruma's syntax, by which Hugging Face tokenizers reads it.
     Regex(UserRegex),
+    /// Two spaces or more.
+    Spaces,
+    /// Each character of white space.
+    WhiteSpace,
     /// Each character of a kind.
     Characters(fn(char) -> bool),
     /// This character.
@@ -87,6 +92,7 @@ impl PatternText {
     pub fn build(self) -> Result<Matcher> {
         let pattern = match self {
             PatternText::String(text) if !text.is_empty() => return Ok(Matcher::Text(text)),
+            PatternText::Regex(text) if text == " {2,}" => return Ok(Matcher::Spaces),
             PatternText::String(text) | PatternText::Regex(text) => text,
         };
         let regex = Regex::new(&pattern).map_err(|error| wrong_regex(&pattern, &error))?;
@@ -105,6 +111,8 @@ impl Matcher {
         match self {
             Matcher::Text(string) => text.contains(string.as_str()),
             Matcher::Regex(regex) => regex.find_from(text, 0).is_some(),
+            Matcher::Spaces => text.contains("  "),
+            Matcher::WhiteSpace => text.contains(is_whitespace),
             Matcher::Characters(is_one) => text.contains(is_one),
             Matcher::Character(c) => text.contains(*c),
             Matcher::Words(regex) => regex.is_match(text),
@@ -130,6 +138,18 @@ impl Matcher {
                 }
                 Matcher::Regex(regex) => {
                     regex.find_all(text).for_each(&mut found);
+                }
+                Matcher::Spaces => {
+                    let mut from = 0;
+                    while let Some(at) = text[from..].find("  ") {
+                        let rest = text[from + at..].trim_start_matches(' ');
+                        let end = text.len() - rest.len();
+                        found(from + at..end);
+                        from = end;
+                    }
+                }
+                Matcher::WhiteSpace => {
+                    text.match_indices(is_whitespace).map(of_part).for_each(&mut found);
                 }
                 Matcher::Characters(is_one) => {
                     text.match_indices(is_one).map(of_part).for_each(&mut found);

@@ -152,6 +152,7 @@ impl Normalizer {
                 !at_ends
             }
             Normalizer::Replace(matcher, _) => !matcher.is_found_in(text),
+            Normalizer::Precompiled(map) => map.leaves(text),
             _ => text.is_empty(),
         }
     }
@@ -176,6 +177,38 @@ impl Normalizer {
         }
     }
 
+    /// Appends its parts that are no sequences.
+    pub fn add_parts<'a>(&'a self, parts: &mut Vec<&'a Normalizer>) {
+        match self {
+            Normalizer::Sequence(all) => all.iter().for_each(|part| part.add_parts(parts)),
+            part => parts.push(part),
+        }
+    }
+
+    /// Whether it makes one of several spaces in a row.
+    pub fn merges_spaces(&self) -> bool {
+        match self {
+            Normalizer::Replace(Matcher::Spaces, content) => {
+                content == " " || content.chars().eq([SPACE_MARK])
+            }
+            _ => false,
+        }
+    }
+
+    /// Normalizes a segment of a text as it is normalized there (see
+    /// [`SpaceSplitter`](super::spaces::SpaceSplitter)). `continues`: whether it is not the first.
+    pub fn normalize_segment(&self, text: &mut AlignedText, continues: bool) {
+        match self {
+            Normalizer::Sequence(parts) => {
+                parts.iter().for_each(|part| part.normalize_segment(text, continues));
+            }
+            Normalizer::SentencePiece(rules) => rules.normalize(text, continues),
+            // Spaces at its end are at that of the text, or before others, and one of these is kept.
+            Normalizer::Strip { .. } => text.trim_end(' '),
+            other => other.normalize(text),
+        }
+    }
+
     /// Normalizes a text.
     pub fn normalize(&self, text: &mut AlignedText) {
         match self {
@@ -195,7 +228,7 @@ impl Normalizer {
             Normalizer::Replace(matcher, content) => replace(text, matcher, content),
             Normalizer::Prepend(prefix) => prepend(text, prefix),
             Normalizer::Precompiled(charsmap) => precompiled(text, charsmap),
-            Normalizer::SentencePiece(rules) => rules.normalize(text),
+            Normalizer::SentencePiece(rules) => rules.normalize(text, false),
             Normalizer::ByteLevel => to_byte_characters(text),
             Normalizer::Sequence(parts) => parts.iter().for_each(|part| part.normalize(text)),
         }
@@ -352,30 +385,66 @@ pub fn to_byte_characters(text: &mut AlignedText) {
 const SHORT_GRAPHEME: usize = 5;
 
 fn precompiled(text: &mut AlignedText, charsmap: &CharsMap) {
-    let mut changes: Vec<(char, isize)> = Vec::new();
+    if charsmap.leaves(text.text()) {
+        return;
+    }
+    if !text.is_aligned() {
+        return text.rewrite(|old, new| {
+            each_mapped(old, charsmap, |part, result| new.put(result.unwrap_or(part), None));
+        });
+    }
     let mut is_changed = false;
-    for grapheme in text.text().graphemes(true) {
-        let whole =
-            (grapheme.len() <= SHORT_GRAPHEME).then(|| charsmap.shortest(grapheme)).flatten();
-        if let Some(result) = whole {
-            is_changed = true;
-            change_to(&mut changes, grapheme, result);
+    each_mapped(text.text(), charsmap, |_, result| is_changed |= result.is_some());
+    if is_changed {
+        text.rewrite(|old, new| {
+            let mut changes: Vec<(char, isize)> = Vec::new();
+            each_mapped(old, charsmap, |part, result| match result {
+                Some(result) => change_to(&mut changes, part, result),
+                None => changes.extend(part.chars().map(|c| (c, 0))),
+            });
+            changes.into_iter().for_each(|(c, change)| new.push(c, change));
+        });
+    }
+}
+
+/// Calls `each` with every part of a text that is looked up in the map, and with what it becomes, if it is there.
+#[inline(always)]
+fn each_mapped(text: &str, charsmap: &CharsMap, mut each: impl FnMut(&str, Option<&str>)) {
+    let is_alone = |at| is_ascii_alone(text.as_bytes(), at);
+    let mut at = 0;
+    while at < text.len() {
+        if is_alone(at) {
+            let itself = &text[at..at + 1];
+            each(itself, charsmap.shortest(itself));
+            at += 1;
             continue;
         }
-        for (at, c) in grapheme.char_indices() {
-            let part = &grapheme[at..at + c.len_utf8()];
-            match charsmap.shortest(part) {
-                Some(result) => {
-                    is_changed = true;
-                    change_to(&mut changes, part, result);
-                }
-                None => changes.push((c, 0)),
+        let start = at;
+        for (inner, grapheme) in text[start..].grapheme_indices(true) {
+            at = start + inner;
+            if inner > 0 && is_alone(at) {
+                break;
+            }
+            at += grapheme.len();
+            let short = Some(grapheme).filter(|_| grapheme.len() <= SHORT_GRAPHEME);
+            if let Some(result) = short.and_then(|grapheme| charsmap.shortest(grapheme)) {
+                each(grapheme, Some(result));
+                continue;
+            }
+            for (inner, c) in grapheme.char_indices() {
+                let part = &grapheme[inner..inner + c.len_utf8()];
+                each(part, charsmap.shortest(part));
             }
         }
     }
-    if is_changed {
-        text.rewrite(|_, new| changes.into_iter().for_each(|(c, change)| new.push(c, change)));
-    }
+}
+
+/// Whether the byte at `at`, where a grapheme begins, is all of it: nothing in ASCII goes on behind another
+/// character in ASCII, unless they are `\r\n`.
+#[inline(always)]
+fn is_ascii_alone(bytes: &[u8], at: usize) -> bool {
+    let is_ascii = |at: usize| bytes.get(at).is_none_or(u8::is_ascii);
+    at < bytes.len() && is_ascii(at) && is_ascii(at + 1) && bytes[at] != b'\r'
 }
 
 /// Appends the change of a part to its result. If characters are missing, the last change before that

@@ -9,9 +9,8 @@ use super::matches::{Behavior, Matcher, PatternText, Splitting};
 use super::normalizer::{prepend, replace, to_byte_characters};
 use crate::base::error::{Error, Result};
 use crate::base::memory;
-use crate::text::metaspace::Prepend;
 use crate::text::patterns::Pattern;
-use crate::text::unicode::{is_punctuation, is_whitespace};
+use crate::text::unicode::is_punctuation;
 
 /// What splits a text into words, and may change it.
 #[derive(Debug)]
@@ -33,6 +32,26 @@ pub enum PreTokenizer {
         /// Where it is put.
         prepend: Prepend,
     },
+}
+
+/// Where a mark is put that stands for no space of the text. The names are those of `prepend_scheme` of
+/// Hugging Face tokenizers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prepend {
+    /// Before each section, or each piece, of a text.
+    Always,
+    /// Before the first one.
+    First,
+    /// Nowhere.
+    Never,
+}
+
+impl Prepend {
+    /// Whether one is put before the first of them, or before another.
+    pub fn is_wanted(self, is_first: bool) -> bool {
+        self == Prepend::Always || self == Prepend::First && is_first
+    }
 }
 
 /// A pre-tokenizer as a `tokenizer.json` has it.
@@ -104,7 +123,7 @@ impl PreTokenizerJson {
     pub fn build(self, steps: &mut Vec<PreTokenizer>) -> Result<()> {
         match self {
             PreTokenizerJson::BertPreTokenizer => {
-                steps.push(split(Matcher::Characters(is_whitespace), Behavior::Removed));
+                steps.push(split(Matcher::WhiteSpace, Behavior::Removed));
                 steps.push(split(Matcher::Characters(is_punctuation), Behavior::Isolated));
             }
             PreTokenizerJson::ByteLevel { add_prefix_space, use_regex } => {
@@ -139,7 +158,7 @@ impl PreTokenizerJson {
                 invert: true,
             })),
             PreTokenizerJson::WhitespaceSplit => {
-                steps.push(split(Matcher::Characters(is_whitespace), Behavior::Removed));
+                steps.push(split(Matcher::WhiteSpace, Behavior::Removed));
             }
             PreTokenizerJson::Punctuation { behavior } => {
                 steps.push(split(Matcher::Characters(is_punctuation), behavior));
@@ -239,6 +258,13 @@ impl Pieces {
     /// Changes the text of every piece. What is in no piece is dropped.
     /// `change` is given where a piece has begun, and the piece.
     fn change(&mut self, mut change: impl FnMut(usize, &mut AlignedText)) {
+        if let [range] = &mut self.ranges[..]
+            && range.len() == self.text.text().len()
+        {
+            change(0, &mut self.text);
+            *range = 0..self.text.text().len();
+            return;
+        }
         let mut text = AlignedText::empty(self.text.is_aligned());
         for range in &mut self.ranges {
             let mut piece = self.text.part(range.clone());

@@ -70,14 +70,21 @@ impl SentencePiece {
         (only_marks && !self.removes_extra && !self.adds_last).then_some(self.adds_first)
     }
 
-    /// Normalizes a text.
-    pub fn normalize(&self, text: &mut AlignedText) {
-        text.rewrite(|old, new| self.write(old, new));
+    /// The map, whether a mark is put before texts, and whether several spaces are one; None if more is done,
+    /// or no marks are made.
+    pub fn map_of_words(&self) -> Option<(&CharsMap, bool, bool)> {
+        let of_words = self.symbols.is_none() && self.space == SPACE_MARK && !self.adds_last;
+        of_words.then_some((&self.map, self.adds_first, self.removes_extra))
     }
 
-    fn write(&self, old: &str, new: &mut Writer<'_>) {
+    /// Normalizes a text. `continues`: whether it goes on behind another one.
+    pub fn normalize(&self, text: &mut AlignedText, continues: bool) {
+        text.rewrite(|old, new| self.write(old, new, continues));
+    }
+
+    fn write(&self, old: &str, new: &mut Writer<'_>, continues: bool) {
         let mut at = 0;
-        while self.removes_extra && at < old.len() {
+        while self.removes_extra && !continues && at < old.len() {
             let (result, length) = self.chunk(&old[at..]);
             if result != " " {
                 break;
@@ -87,10 +94,10 @@ impl SentencePiece {
         if at == old.len() {
             return;
         }
-        if self.adds_first {
+        if self.adds_first && !continues {
             new.write(self.space, at..at);
         }
-        let mut is_behind_space = self.removes_extra;
+        let mut is_behind_space = self.removes_extra && !continues;
         while at < old.len() {
             let (result, length) = self.chunk(&old[at..]);
             let result = if is_behind_space { result.trim_start_matches(' ') } else { result };

@@ -1,0 +1,301 @@
+//! Texts that are split before their spaces, so that each segment is normalized by itself: nearly all of them have
+//! been met before.
+//!
+//! So are those of SentencePiece and of the parts that `tokenizers` has for it, where a word begins at each space.
+//! A text is split before the characters that become a space by themselves, whatever is around them. What cannot
+//! be told so is normalized as a whole, which gives the same words.
+
+use foldhash::HashSet;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::aligned::AlignedText;
+use super::matches::{Behavior, Matcher, Splitting};
+use super::normalizer::Normalizer;
+use super::pre_tokenizer::{PreTokenizer, Prepend};
+use crate::text::blocks::{Lanes, each_in_class};
+use crate::text::charsmap::CharsMap;
+use crate::text::marks::SPACE_MARK;
+use crate::text::segments::SegmentSink;
+use crate::text::unicode::is_whitespace;
+
+/// Where texts can be split before they are normalized.
+#[derive(Debug)]
+pub struct SpaceSplitter {
+    /// The characters that text is split before, in order: each becomes a space.
+    separators: Vec<char>,
+    /// The characters that become nothing, in order.
+    dropped: Vec<char>,
+    /// The bytes that separators begin with that are no spaces.
+    leads: Vec<u8>,
+    way: Way,
+    prepend: Prepend,
+    /// Whether the space of a word may come from what is before it.
+    moves_spaces: bool,
+}
+
+/// How the map of characters is applied, and what becomes of spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// As `sentencepiece` does: the longest string first. `collapse`: several spaces are one.
+    SentencePiece { collapse: bool },
+    /// As `tokenizers` does it by `Precompiled` and `Metaspace`. Every space is a mark.
+    Spaces,
+    /// The same, with `Strip` (of the right end) and `Replace` (of two spaces or more) after `Precompiled`.
+    Replaced,
+    /// The same, with `WhitespaceSplit` before `Metaspace`.
+    Words,
+}
+
+impl Way {
+    /// Whether several spaces are as one.
+    fn merges(self) -> bool {
+        !matches!(self, Way::Spaces | Way::SentencePiece { collapse: false })
+    }
+
+    /// Whether characters are looked up wherever they are, not by graphemes.
+    fn is_plain(self) -> bool {
+        matches!(self, Way::SentencePiece { .. })
+    }
+
+    /// That of parts, with the map; None if texts are not split by them as they are.
+    fn of<'a>(
+        normalizer: Option<&'a Normalizer>,
+        steps: &[PreTokenizer],
+    ) -> Option<(Way, Prepend, Option<&'a CharsMap>)> {
+        let mut parts = Vec::new();
+        normalizer.into_iter().for_each(|normalizer| normalizer.add_parts(&mut parts));
+        let (splits, others) = steps.split_last()?;
+        if !begins_at_marks(splits) {
+            return None;
+        }
+        let (prepend, is_split) = match others {
+            [] => {
+                let [Normalizer::SentencePiece(rules)] = parts[..] else { return None };
+                let (map, adds_first, collapse) = rules.map_of_words()?;
+                let prepend = if adds_first { Prepend::Always } else { Prepend::Never };
+                return Some((Way::SentencePiece { collapse }, prepend, Some(map)));
+            }
+            [PreTokenizer::Spaces { mark: SPACE_MARK, prepend }] => (*prepend, false),
+            [
+                PreTokenizer::Split(Splitting {
+                    matcher: Matcher::WhiteSpace,
+                    behavior: Behavior::Removed,
+                    invert: false,
+                }),
+                PreTokenizer::Spaces { mark: SPACE_MARK, prepend: Prepend::Always },
+            ] => (Prepend::Always, true),
+            _ => return None,
+        };
+        let (map, rest) = match &parts[..] {
+            [Normalizer::Precompiled(map), rest @ ..] => (Some(map), rest),
+            rest => (None, rest),
+        };
+        let way = match rest {
+            [] if is_split => Way::Words,
+            [] => Way::Spaces,
+            [Normalizer::Strip { left: false, right: true }, other]
+                if !is_split && other.merges_spaces() =>
+            {
+                Way::Replaced
+            }
+            _ => return None,
+        };
+        Some((way, prepend, map))
+    }
+}
+
+/// Whether a word begins at each mark.
+fn begins_at_marks(step: &PreTokenizer) -> bool {
+    let PreTokenizer::Split(Splitting { matcher, behavior, invert }) = step else { return false };
+    let is_mark = match matcher {
+        Matcher::Character(c) => *c == SPACE_MARK,
+        Matcher::Text(string) => string.chars().eq([SPACE_MARK]),
+        _ => false,
+    };
+    is_mark && *behavior == Behavior::MergedWithNext && !invert
+}
+
+impl SpaceSplitter {
+    /// That of the parts; None if texts cannot be split so.
+    pub fn of(normalizer: Option<&Normalizer>, steps: &[PreTokenizer]) -> Option<Self> {
+        let (way, prepend, map) = Way::of(normalizer, steps)?;
+        let is_space = |c: char| c == ' ' || way == Way::Words && is_whitespace(c);
+        let (mut spaces, mut dropped) = (Vec::new(), Vec::new());
+        let (mut mapped, mut joined): (HashSet<char>, HashSet<char>) = Default::default();
+        let collapses = way == Way::SentencePiece { collapse: true };
+        let (mut is_known, mut moves_spaces) = (true, false);
+        map.into_iter().for_each(|map| {
+            map.for_each(|string, result| {
+                let becomes = only(result);
+                match only(string) {
+                    Some(c) => {
+                        mapped.insert(c);
+                        spaces.extend(becomes.is_some_and(is_space).then_some(c));
+                        dropped.extend(result.is_empty().then_some(c));
+                    }
+                    None => {
+                        joined.extend(string.chars());
+                        is_known &= !result.is_empty();
+                    }
+                }
+                is_known &= !(collapses && result.contains(SPACE_MARK));
+                moves_spaces |= collapses && result.ends_with(' ') && becomes != Some(' ');
+            });
+        });
+        spaces.extend(('\0'..='\u{3000}').filter(|&c| is_space(c) && !mapped.contains(&c)));
+        spaces.retain(|c| !joined.contains(c) && (way.is_plain() || breaks('a', *c)));
+        spaces.sort_unstable();
+        let first_byte = |c: &char| c.encode_utf8(&mut [0; 4]).as_bytes()[0];
+        let mut leads: Vec<u8> = spaces.iter().filter(|c| **c != ' ').map(first_byte).collect();
+        leads.dedup(); // they are in order
+        let splitter =
+            SpaceSplitter { separators: spaces, dropped, leads, way, prepend, moves_spaces };
+        (is_known && splitter.is_separator(' ')).then_some(splitter)
+    }
+
+    /// Where the first segment of a part of a text begins; None if the part must be normalized as a whole.
+    ///
+    /// # Arguments
+    ///
+    /// * `normalizer` - The normalizer of these rules.
+    /// * `text` - The part.
+    /// * `is_first` - Whether it is at the beginning of the text.
+    /// * `aligned` - Whether it matters where the bytes of pieces come from.
+    pub fn start(
+        &self,
+        normalizer: Option<&Normalizer>,
+        text: &str,
+        is_first: bool,
+        aligned: bool,
+    ) -> Option<usize> {
+        let collapses = self.way == Way::SentencePiece { collapse: true };
+        if collapses && text.contains(SPACE_MARK) || aligned && self.moves_spaces {
+            return None; // marks at the ends are dropped as spaces are
+        }
+        let is_separator = |c| self.is_separator(c);
+        let start =
+            if collapses { text.len() - text.trim_start_matches(is_separator).len() } else { 0 };
+        let Some(first) = text[start..].chars().next() else { return Some(start) };
+        let is_told = match (self.way, self.prepend) {
+            _ if self.is_dropped(first) => false,
+            (Way::SentencePiece { collapse: false }, Prepend::Always) => !is_separator(first),
+            (_, Prepend::First) => is_first || is_separator(first),
+            _ => true,
+        };
+        let is_told =
+            is_told && (self.way != Way::Replaced || self.ends_with_word(normalizer, text));
+        is_told.then_some(start)
+    }
+
+    /// Whether nothing but spaces is removed at the end of a text.
+    fn ends_with_word(&self, normalizer: Option<&Normalizer>, text: &str) -> bool {
+        let content = text.trim_end_matches(|c| self.is_of_run(c));
+        let mut characters = content.char_indices().rev();
+        if let (Some((at, c)), before) = (characters.next(), characters.next())
+            && !is_whitespace(c)
+            && normalizer.is_none_or(|normalizer| normalizer.leaves(&content[at..]))
+            && before.is_none_or(|(_, before)| breaks(before, c))
+        {
+            return true; // as nearly always
+        }
+        let mut places = content.char_indices().rev();
+        let start = places.find(|&(at, _)| self.splits_at(content, at)).map_or(0, |(at, _)| at);
+        let mut last = AlignedText::new(&content[start..], 0, false);
+        normalizer.into_iter().for_each(|normalizer| normalizer.normalize_segment(&mut last, true));
+        content.is_empty() || last.text().chars().next_back().is_some_and(|c| !is_whitespace(c))
+    }
+
+    /// Gives the segments of a part of a text to `sink`. `bytes`: those of the part, and what may be behind it;
+    /// `start`: as [`SpaceSplitter::start`] gives it.
+    #[inline(always)]
+    pub fn split(&self, text: &str, bytes: &[u8], mut start: usize, sink: &mut impl SegmentSink) {
+        let is_lead = |lanes: Lanes| {
+            self.leads.iter().fold(lanes.is(b' '), |found, &lead| found | lanes.is(lead))
+        };
+        // Spaces in a row, and what is dropped between them, stay together if they are as one.
+        let (mut is_run, mut looked_at) = (self.way.merges(), start);
+        each_in_class(bytes, start + 1, text.len(), is_lead, |at| {
+            if !self.splits_at(text, at) {
+                return;
+            }
+            is_run = is_run && text[looked_at..at].chars().all(|c| self.is_of_run(c));
+            looked_at = at;
+            if !is_run {
+                sink.segment(bytes, start, at);
+                (start, is_run) = (at, self.way.merges());
+            }
+        });
+        if start < text.len() {
+            sink.segment(bytes, start, text.len());
+        }
+    }
+
+    #[inline]
+    fn is_of_run(&self, c: char) -> bool {
+        c == ' ' || !c.is_ascii_graphic() && (self.is_separator(c) || self.is_dropped(c))
+    }
+
+    /// Whether text is split before a character.
+    #[inline]
+    pub fn is_separator(&self, c: char) -> bool {
+        c == ' ' || self.separators.binary_search(&c).is_ok()
+    }
+
+    fn is_dropped(&self, c: char) -> bool {
+        self.dropped.binary_search(&c).is_ok()
+    }
+
+    /// Whether text is split before the character at `at`.
+    #[inline]
+    fn splits_at(&self, text: &str, at: usize) -> bool {
+        let bytes = text.as_bytes();
+        if bytes[at] == b' ' && at > 0 && bytes[at - 1].is_ascii() {
+            return true;
+        }
+        let Some(c) = text[at..].chars().next() else { return false };
+        if !self.is_separator(c) {
+            return false;
+        }
+        self.way.is_plain() || text[..at].chars().next_back().is_none_or(|before| breaks(before, c))
+    }
+}
+
+/// Whether a grapheme ends between two characters, as far as they alone decide it: they do if the second is a
+/// kind of space.
+fn breaks(before: char, c: char) -> bool {
+    if c.is_ascii() && is_no_prefix(before) {
+        return (before, c) != ('\r', '\n');
+    }
+    let mut bytes = [0; 8];
+    let middle = before.encode_utf8(&mut bytes).len();
+    let end = middle + c.encode_utf8(&mut bytes[middle..]).len();
+    std::str::from_utf8(&bytes[..end]).is_ok_and(|pair| pair.graphemes(true).count() == 2)
+}
+
+/// Whether nothing in ASCII goes on behind a character, which is known for nearly all without a table:
+/// those that prefix what follows (`Prepend` of Unicode's graphemes) are elsewhere.
+#[inline(always)]
+fn is_no_prefix(c: char) -> bool {
+    c < '\u{600}' || ('\u{1000}'..'\u{11000}').contains(&c)
+}
+
+/// The character of a string of one.
+fn only(string: &str) -> Option<char> {
+    let mut characters = string.chars();
+    characters.next().filter(|_| characters.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn graphemes_end_before_spaces_where_the_library_says() {
+        for before in '\0'..=char::MAX {
+            for c in [' ', '\n', '\u{3000}'] {
+                let pair = String::from_iter([before, c]);
+                assert_eq!(breaks(before, c), pair.graphemes(true).count() == 2, "{pair:?}");
+            }
+        }
+    }
+}
