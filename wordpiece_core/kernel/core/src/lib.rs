@@ -2,41 +2,50 @@
 //!
 //! | to | read first |
 //! |---|---|
-//! | split texts into words | [`text::pre_tokenize::PreTokenizer`] |
-//! | count words | [`count::counter::WordCounter`] |
-//! | train WordPiece or BPE | [`train::splitter::Splitter`], [`train::trainer::Trainer`] |
-//! | train Unigram | [`unigram::corpus::Corpus`] |
-//! | encode texts | [`encode::encoder::Encoder`] |
+//! | split texts into words | [`text::PreTokenizer`] |
+//! | count words | [`count::WordCounter`] |
+//! | train WordPiece or BPE | [`train::Splitter`], [`train::Trainer`] |
+//! | train Unigram | [`unigram::Corpus`] |
+//! | encode texts | [`encode::Encoder`] |
 //!
-//! Functions that can fail return an [`Error`](base::error::Error), whose message has one line.
+//! Functions that can fail return an [`Error`], whose message has one line. A panic is a fault of this crate. Encoders,
+//! splitters and rules of text are shared by threads; sessions, counters and trainers belong to one.
 //!
 //! # Examples
+//!
+//! A text is encoded by a vocabulary of WordPiece:
+//!
+//! ```
+//! use wordpiece_core::encode::{Encoder, EncoderOptions, Encoding, Model, UnkScope, WordPiece};
+//! use wordpiece_core::text::{Composed, TextOptions, TextRules};
+//!
+//! let vocabulary = ["[UNK]", "hug", "##s"].into_iter().zip(0..);
+//! let model = Model::WordPiece(WordPiece::new(vocabulary, "##", 0, UnkScope::Word, 100)?);
+//! let encoder = Encoder::new(EncoderOptions::new(TextOptions::default(), model, 3))?;
+//! let mut encoding = Encoding::default();
+//! encoder.session(0).encode("Hugs, pug", false, &mut encoding);
+//! assert_eq!(encoding.ids(), [1, 2, 0, 0]);
+//!
+//! // In place of BERT's, the normalizers and pre-tokenizers of any tokenizer.json:
+//! let digits = r#"{"type": "Digits", "individual_digits": true}"#;
+//! let rules = Composed::new(Some(r#"{"type": "NFKC"}"#), Some(digits), false)?;
+//! let _rules = TextRules::Composed(rules.into());
+//! # Ok::<(), wordpiece_core::Error>(())
+//! ```
 //!
 //! Two texts are counted, five tokens are trained by the score of WordPiece, and a text is encoded:
 //!
 //! ```
-//! use wordpiece_core::base::error::Result;
-//! use wordpiece_core::count::counter::WordCounter;
-//! use wordpiece_core::encode::encoder::{Encoder, EncoderOptions, Encoding};
-//! use wordpiece_core::encode::matcher::UnkScope;
-//! use wordpiece_core::encode::model::{Model, WordPiece};
-//! use wordpiece_core::text::marks::WordMarks;
-//! use wordpiece_core::text::pre_tokenize::TextOptions;
-//! use wordpiece_core::train::round::RoundRuns;
-//! use wordpiece_core::train::score::Criterion;
-//! use wordpiece_core::train::splits::Splits;
-//! use wordpiece_core::train::splitter::{SplitScratch, Splitter};
-//! use wordpiece_core::train::tokens::Tokens;
-//! use wordpiece_core::train::trainer::{TrainOptions, Trainer};
+//! use wordpiece_core::Result;
+//! use wordpiece_core::count::WordCounter;
+//! use wordpiece_core::encode::{Encoder, EncoderOptions, Encoding, Model, UnkScope, WordPiece};
+//! use wordpiece_core::text::{TextOptions, WordMarks};
+//! use wordpiece_core::train::{
+//!     Criterion, RoundRuns, SplitScratch, Splits, Splitter, Tokens, TrainOptions, Trainer,
+//! };
 //!
 //! fn main() -> Result<()> {
-//!     let bert = TextOptions {
-//!         clean_text: true,
-//!         handle_chinese_chars: true,
-//!         strip_accents: true,
-//!         lowercase: true,
-//!         split_punctuation: true,
-//!     };
+//!     let bert = TextOptions::default();
 //!     let mut counter = WordCounter::new(bert, usize::MAX);
 //!     counter.count(None, "Hug a pug,");
 //!     counter.count(None, "a pug hugs.");
@@ -62,14 +71,9 @@
 //!     assert_eq!(tokens[9..], ["hu", "pu", "hug", "hugs", "pug"].map(Box::from));
 //!
 //!     let vocabulary = tokens.iter().map(|token| &**token).zip(0..);
-//!     let encoder = Encoder::new(EncoderOptions {
-//!         text: bert.into(),
-//!         model: Model::WordPiece(WordPiece::new(vocabulary, "##", 0, UnkScope::Word, 100)?),
-//!         vocab_size: tokens.len(),
-//!         unk_id: Some(0),
-//!         added_tokens: Vec::new(),
-//!         trimming: None,
-//!     })?;
+//!     let model = WordPiece::new(vocabulary, "##", 0, UnkScope::Word, 100)?;
+//!     let options = EncoderOptions::new(bert, Model::WordPiece(model), tokens.len());
+//!     let encoder = Encoder::new(options)?;
 //!     let mut encoding = Encoding::default();
 //!     encoder.session(0).encode("A hug!", false, &mut encoding);
 //!     assert_eq!(encoding.ids(), [3, 11, 0]); // a, hug, [UNK]
@@ -86,5 +90,19 @@ pub mod text;
 pub mod train;
 pub mod unigram;
 
+pub use base::error::{Error, Result};
+
 #[cfg(test)]
 mod oracle;
+
+/// What threads share, and what one of them may have been given by another.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    const fn is_sent<T: Send>() {}
+    is_shared::<encode::Encoder>();
+    is_shared::<text::TextRules>();
+    is_shared::<train::Splitter>();
+    is_sent::<encode::Session<'_>>();
+    is_sent::<count::WordCounter>();
+    is_sent::<train::Trainer>();
+};

@@ -20,8 +20,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field};
 use libfuzzer_sys::arbitrary::{self, Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use wordpiece_core::base::error::note_panic;
-use wordpiece_core::encode::pack::{Boundaries, PackOptions, Packer};
+use wordpiece_core::base::note_panic;
+use wordpiece_core::encode::{Boundaries, PackOptions, Packer};
 
 /// The `struct ArrowArray` of the C data interface.
 #[repr(C)]

@@ -5,8 +5,7 @@
 mod metaspace;
 
 use libfuzzer_sys::fuzz_target;
-use wordpiece_core::text::composed::Pieces;
-use wordpiece_core::text::segments::{BlockSegments, SegmentSink};
+use wordpiece_core::text::{BlockSegments, Pieces, SegmentSink};
 
 fn words(pieces: &Pieces) -> impl Iterator<Item = String> {
     pieces.ranges.iter().map(|range| pieces.text.text()[range.clone()].to_string())

@@ -6,9 +6,9 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use wordpiece_core::base::error::{Error, caught};
-use wordpiece_core::text::composed::Composed;
-use wordpiece_core::text::rules::TextRules;
+use wordpiece_core::Error;
+use wordpiece_core::base::caught;
+use wordpiece_core::text::{Composed, TextRules};
 
 #[derive(Arbitrary, Debug)]
 enum Normal {

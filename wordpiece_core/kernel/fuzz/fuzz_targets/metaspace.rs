@@ -1,7 +1,7 @@
 //! The rules of SentencePiece, and of the parts that Hugging Face tokenizers has for it.
 
 use serde_json::{Value, json};
-use wordpiece_core::text::composed::Composed;
+use wordpiece_core::text::Composed;
 
 /// The rules of one of five ways, with a mark before texts by one of three schemes. `map`: the compiled map of
 /// characters, in base64. None if they are refused.

@@ -7,7 +7,8 @@ use _kernel::shards::source::ChunkSource;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use parquet::basic::CompressionCodec;
-use wordpiece_core::base::error::{Error, Result, caught, note_panic};
+use wordpiece_core::base::{caught, note_panic};
+use wordpiece_core::{Error, Result};
 
 // The footer, with its length and the magic number behind it. What is before it stands for the data.
 fuzz_target!(init: std::panic::set_hook(Box::new(note_panic)), |data: &[u8]| {

@@ -6,10 +6,9 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use std::ops::Range;
-use wordpiece_core::base::error::{Error, caught};
-use wordpiece_core::text::composed::Composed;
-use wordpiece_core::text::patterns::Pattern;
-use wordpiece_core::text::segments::{BlockSegments, SegmentSink};
+use wordpiece_core::Error;
+use wordpiece_core::base::caught;
+use wordpiece_core::text::{BlockSegments, Composed, Pattern, SegmentSink};
 
 /// A part of an expression or of a text: one that is listed, so many times, or any character.
 #[derive(Arbitrary, Debug)]

@@ -8,20 +8,12 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
 use std::sync::Arc;
-use wordpiece_core::encode::added_tokens::AddedToken;
-use wordpiece_core::encode::bpe::{Bpe, BpeOptions};
-use wordpiece_core::encode::encoder::{Encoder, EncoderOptions, Encoding, OffsetTrimming};
-use wordpiece_core::encode::matcher::UnkScope;
-use wordpiece_core::encode::model::{Model, WordPiece};
-use wordpiece_core::encode::rows::{
-    Layout, RowColumns, RowOptions, Rows, TextPair, Truncation, encode,
+use wordpiece_core::encode::{
+    AddedToken, Bpe, BpeOptions, Encoder, EncoderOptions, Encoding, Layout, Model, OffsetTrimming,
+    RowColumns, RowOptions, Rows, Sampling, SamplingKind, TextPair, Truncation, Unigram,
+    UnigramOptions, UnkScope, WordPiece, encode_rows,
 };
-use wordpiece_core::encode::sampling::{Sampling, SamplingKind};
-use wordpiece_core::encode::unigram::{Unigram, UnigramOptions};
-use wordpiece_core::text::composed::Composed;
-use wordpiece_core::text::marks::WordBoundary;
-use wordpiece_core::text::pre_tokenize::TextOptions;
-use wordpiece_core::text::rules::TextRules;
+use wordpiece_core::text::{Composed, TextOptions, TextRules, WordBoundary};
 
 #[derive(Arbitrary, Debug)]
 enum Kind {
@@ -213,10 +205,10 @@ fn check_rows(encoder: &Encoder, input: &Input, sampling: Option<Sampling>) {
     let pairs: Vec<TextPair<'_>> =
         texts.iter().enumerate().map(|(at, text)| (Some(text.as_bytes()), second(at))).collect();
     let mut session = encoder.session(0);
-    let mut rows = |all| encode(&mut session, &row_options(shape, sampling, all), &pairs, 0);
+    let mut rows = |all| encode_rows(&mut session, &row_options(shape, sampling, all), &pairs, 0);
     let (bare, full, again) = (rows(false), rows(true), rows(true));
     let mut unused = encoder.session(input.texts.len() + 1);
-    let new = encode(&mut unused, &row_options(shape, sampling, true), &pairs, 0);
+    let new = encode_rows(&mut unused, &row_options(shape, sampling, true), &pairs, 0);
     let (Ok(bare), Ok(full), Ok(again), Ok(new)) = (&bare, &full, &again, &new) else {
         let errors = [bare.err(), again.err(), new.err()];
         assert!(errors.into_iter().all(|error| error == full.as_ref().err().cloned()));

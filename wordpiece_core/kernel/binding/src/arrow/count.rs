@@ -9,12 +9,11 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 
 use super::{TextRow, as_bytes, batch, column, each_row, each_text, strings};
-use wordpiece_core::base::error::{Error, Result};
 use wordpiece_core::base::memory;
-use wordpiece_core::count::counter::WordCounter;
-use wordpiece_core::count::word_lists;
+use wordpiece_core::count::{WordCounter, word_lists};
 use wordpiece_core::text::utf8;
-use wordpiece_core::train::splits::WordLimits;
+use wordpiece_core::train::WordLimits;
+use wordpiece_core::{Error, Result};
 
 /// The column of words: strings.
 const WORD: &str = "word";

@@ -12,11 +12,11 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::{batch, each_row, list, offsets};
-use wordpiece_core::base::error::{Error, Result};
 use wordpiece_core::base::memory;
-use wordpiece_core::encode::measure::PlacedToken;
-use wordpiece_core::encode::pack::{Id, Packer, Sequences};
-use wordpiece_core::encode::rows::{RowColumns, Rows, TextPair, too_many_ids};
+use wordpiece_core::encode::{
+    Id, Packer, PlacedToken, RowColumns, Rows, Sequences, TextPair, too_many_ids,
+};
+use wordpiece_core::{Error, Result};
 
 /// The type of a column of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,7 +270,7 @@ mod tests {
     use arrow_array::{ListArray, NullArray};
 
     use super::*;
-    use wordpiece_core::encode::pack::{Boundaries, PackOptions};
+    use wordpiece_core::encode::{Boundaries, PackOptions};
 
     #[test]
     fn ids_are_packed_from_lists_of_their_type_alone() {

@@ -34,8 +34,9 @@ use arrow_buffer::{
 };
 use arrow_schema::{DataType, Field, Fields};
 
-use wordpiece_core::base::error::{Error, Result, caught};
+use wordpiece_core::base::caught;
 use wordpiece_core::base::memory;
+use wordpiece_core::{Error, Result};
 
 /// The `struct ArrowArray` of the interface, whose fields arrow-rs does not make public.
 #[repr(C)]

@@ -27,9 +27,9 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
-use wordpiece_core::base::error::{Error, Result};
 use wordpiece_core::base::memory;
 use wordpiece_core::text::utf8::{TextCopy, repair};
+use wordpiece_core::{Error, Result};
 
 /// An array of strings as an array of bytes, without a copy. Its producer may not have checked that
 /// the strings are UTF-8. Arrays of other types are returned as they are.

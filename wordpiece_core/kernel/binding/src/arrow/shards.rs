@@ -6,8 +6,8 @@ use arrow_array::{Array, ArrayRef, ListArray};
 use arrow_schema::DataType;
 
 use crate::shards::id_pages::{IdPageWriter, IdPages, Pages};
-use wordpiece_core::base::error::{Error, Result};
-use wordpiece_core::encode::pack::Id;
+use wordpiece_core::encode::Id;
+use wordpiece_core::{Error, Result};
 
 /// The data pages of arrays of lists of ids. Each array begins a page, and a list that fits into a page
 /// is not divided.
@@ -61,13 +61,11 @@ mod tests {
     use super::*;
     use crate::arrow::encode::{IdType, encoded};
     use crate::shards::id_pages::Codec;
-    use wordpiece_core::encode::encoder::{Encoder, EncoderOptions};
-    use wordpiece_core::encode::matcher::UnkScope;
-    use wordpiece_core::encode::model::{Model, WordPiece};
-    use wordpiece_core::encode::rows::{
-        self, Layout, RowColumns, RowOptions, Rows, TextPair, Truncation,
+    use wordpiece_core::encode::{
+        Encoder, EncoderOptions, Layout, Model, RowColumns, RowOptions, Rows, TextPair, Truncation,
+        UnkScope, WordPiece, encode_rows,
     };
-    use wordpiece_core::text::pre_tokenize::TextOptions;
+    use wordpiece_core::text::TextOptions;
 
     #[test]
     fn only_lists_of_ids_of_the_vocabulary_have_pages() {
@@ -90,14 +88,7 @@ mod tests {
 
     fn encoder() -> Encoder {
         let options = EncoderOptions {
-            text: TextOptions {
-                clean_text: true,
-                handle_chinese_chars: true,
-                strip_accents: true,
-                lowercase: true,
-                split_punctuation: true,
-            }
-            .into(),
+            text: TextOptions::default().into(),
             model: Model::WordPiece(
                 WordPiece::new(VOCABULARY.into_iter().zip(0..), "##", 1, UnkScope::Word, 100)
                     .unwrap(),
@@ -138,7 +129,7 @@ mod tests {
                 sampling: None,
                 columns: RowColumns::default(),
             };
-            let batches = rows::encode(&mut encoder.session(0), &options, &texts, 0).unwrap();
+            let batches = encode_rows(&mut encoder.session(0), &options, &texts, 0).unwrap();
             let ids = ids_of(&batches);
             let lists: Vec<_> = batches
                 .into_iter()

@@ -7,8 +7,8 @@ use arrow_array::types::{ArrowPrimitiveType, Int64Type};
 use arrow_array::{ArrayRef, PrimitiveArray, RecordBatch};
 
 use super::{as_bytes, column, each_row, strings, to_int64, values};
-use wordpiece_core::base::error::{Error, Result};
 use wordpiece_core::base::memory;
+use wordpiece_core::{Error, Result};
 
 /// A kind of column: what is in it, and how it is stored. A number is stored as it is, and none may be
 /// null.
@@ -134,7 +134,7 @@ macro_rules! table {
             ///
             /// # Errors
             ///
-            /// Returns [`Error::Data`](wordpiece_core::base::error::Error::Data) if strings take 2^31 bytes or
+            /// Returns [`Error::Data`](wordpiece_core::Error::Data) if strings take 2^31 bytes or
             /// more.
             pub fn batch(
                 rows: impl ExactSizeIterator<Item = impl std::borrow::Borrow<$given>> + Clone,
@@ -146,7 +146,7 @@ macro_rules! table {
             ///
             /// # Errors
             ///
-            /// Returns [`Error::Data`](wordpiece_core::base::error::Error::Data) if a column is missing, of
+            /// Returns [`Error::Data`](wordpiece_core::Error::Data) if a column is missing, of
             /// another type, has nulls, or negative counts.
             pub fn rows(table: &RecordBatch) -> Result<impl ExactSizeIterator<Item = $read>> {
                 $(let mut $column = <$kind as Column>::read(table, stringify!($column))?;)*

@@ -3,19 +3,15 @@
 use crate::arrow::encode::{IdType, encoded, pack, packed_batch};
 use crate::arrow::{each_text, strings, train};
 use crate::shards::id_pages::{Codec, IdPages};
-use wordpiece_core::base::error::{Error, Result, caught};
-use wordpiece_core::count::counter::WordCounter;
-use wordpiece_core::encode::bpe::{Bpe, BpeOptions};
-use wordpiece_core::encode::encoder::{Encoder, EncoderOptions};
-use wordpiece_core::encode::matcher::UnkScope;
-use wordpiece_core::encode::model::{Model, WordPiece};
-use wordpiece_core::encode::pack::{Boundaries, PackOptions, Packer};
-use wordpiece_core::encode::rows::{RowColumns, RowOptions, TextPair, Truncation, encode};
-use wordpiece_core::encode::unigram::{Unigram, UnigramOptions};
-use wordpiece_core::text::marks::WordBoundary;
-use wordpiece_core::text::pre_tokenize::TextOptions;
-use wordpiece_core::train::round::RoundRuns;
-use wordpiece_core::train::splits::{PairCounter, Splits};
+use wordpiece_core::base::caught;
+use wordpiece_core::count::WordCounter;
+use wordpiece_core::encode::{
+    Boundaries, Bpe, BpeOptions, Encoder, EncoderOptions, Model, PackOptions, Packer, RowColumns,
+    RowOptions, TextPair, Truncation, Unigram, UnigramOptions, UnkScope, WordPiece, encode_rows,
+};
+use wordpiece_core::text::{TextOptions, WordBoundary};
+use wordpiece_core::train::{PairCounter, RoundRuns, Splits};
+use wordpiece_core::{Error, Result};
 use wordpiece_testing::{peak_of, within};
 
 /// Work that needs some memory for any input, and more for a large one.
@@ -121,7 +117,9 @@ fn encoding_that_needs_too_much_memory_is_an_error() {
             for text in [long.as_bytes(), many.as_bytes(), &invalid] {
                 check(name, || {
                     let texts: [TextPair<'_>; 1] = [(Some(text), None)];
-                    for batch in encode(&mut encoder.session(0), &rows(None, columns), &texts, 0)? {
+                    for batch in
+                        encode_rows(&mut encoder.session(0), &rows(None, columns), &texts, 0)?
+                    {
                         encoded(batch, IdType::UInt16)?;
                     }
                     Ok(())
@@ -139,7 +137,7 @@ fn padding_and_packing_that_need_too_much_memory_are_errors() {
         for id_type in [IdType::Int32, IdType::UInt16] {
             check("padding", || {
                 let options = rows(Some(1 << 14), columns);
-                for batch in encode(&mut encoder.session(0), &options, &texts, 0)? {
+                for batch in encode_rows(&mut encoder.session(0), &options, &texts, 0)? {
                     encoded(batch, id_type)?;
                 }
                 Ok(())

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BinaryArray, StringArray, UInt64Array};
 
 use super::{each_row, string_lists, strings};
-use wordpiece_core::base::error::Result;
-use wordpiece_core::base::hash::KeyedHash;
-use wordpiece_core::base::memory;
+use wordpiece_core::Result;
+use wordpiece_core::base::{KeyedHash, memory};
 use wordpiece_core::text::utf8::{self, TextCopy};
-use wordpiece_core::text::{self, rules::TextRules};
+use wordpiece_core::text::{self, TextRules};
 
 /// The strings of an array of strings or bytes, with invalid UTF-8 replaced by U+FFFD, and how many
 /// invalid sequences were replaced.
@@ -59,7 +58,7 @@ pub fn sentences(texts: &ArrayRef) -> Result<ArrayRef> {
     each_row(texts, |row| {
         rows.push(row.map(|row| {
             let text = copy.of(row).0;
-            text::sentences::sentences(&text).map(String::from).collect()
+            text::sentences(&text).map(String::from).collect()
         }));
     })?;
     string_lists(&rows)

@@ -10,15 +10,13 @@ use foldhash::HashMap;
 
 use super::table::{Bits, Column, Count, Offset, table};
 use super::{batch, column, list, offsets, strings, to_int64};
-use wordpiece_core::base::error::{Error, Result};
 use wordpiece_core::base::memory;
-use wordpiece_core::train::longest::{Losses, Uses};
-use wordpiece_core::train::run_sizes::{RunSizes, SampledRun};
-use wordpiece_core::train::splits::{
-    PairCount, PairCounter, PairCounts, Place, Splits, SymbolCounts, add_pair, pair_hash,
+use wordpiece_core::train::no_token;
+use wordpiece_core::train::{
+    Candidate, Losses, Merge, PairCount, PairCounter, PairCounts, Place, RunSizes, SampledRun,
+    Splits, SymbolCounts, Uses, add_pair, pair_hash,
 };
-use wordpiece_core::train::tokens::no_token;
-use wordpiece_core::train::trainer::{Candidate, Merge};
+use wordpiece_core::{Error, Result};
 
 table! {
     /// Splits without their symbols: places and counts.
@@ -392,8 +390,8 @@ mod tests {
     #[test]
     fn symbols_and_words_are_written_in_order() {
         let mut symbols = SymbolCounts::default();
-        let marks = wordpiece_core::text::marks::WordMarks::Prefix("##".into());
-        wordpiece_core::train::splits::count_symbols("ba", 2, 7, &marks, &mut symbols).unwrap();
+        let marks = wordpiece_core::text::WordMarks::Prefix("##".into());
+        wordpiece_core::train::count_symbols("ba", 2, 7, &marks, &mut symbols).unwrap();
         let batch = symbol_batch(&symbols).unwrap();
         let names = ["character", "marked", "count", "first_rank", "first_offset"];
         assert_eq!(batch.schema().fields().iter().map(|f| f.name()).collect::<Vec<_>>(), names);

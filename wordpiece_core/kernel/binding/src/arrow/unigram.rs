@@ -8,13 +8,13 @@ use foldhash::HashMap;
 
 use super::count::{each_word, with_rows, word_table};
 use super::table::{Bits, Column, Text, table};
-use wordpiece_core::base::error::{Error, Result};
 use wordpiece_core::base::sums::add;
-use wordpiece_core::train::splits::WordLimits;
-use wordpiece_core::unigram::model::UnigramModel;
-use wordpiece_core::unigram::runs::{RunCounts, RunSplitter, add_run};
+use wordpiece_core::train::WordLimits;
+use wordpiece_core::unigram::UnigramModel;
 use wordpiece_core::unigram::seeds::{BestSeeds, SeedPiece, find_seeds};
 use wordpiece_core::unigram::steps;
+use wordpiece_core::unigram::{RunCounts, RunSplitter, add_run};
+use wordpiece_core::{Error, Result};
 
 table! {
     /// The pieces of a model, with their scores.

@@ -6,9 +6,8 @@ use super::exchange::{CopiedArray, GivenArray, GivenBatch, GivenBatches, PyArrow
 use super::text::GivenText;
 use super::{PyResult, run, table};
 use crate::arrow::count::{self, TextCounter, WordTableBatch};
-use wordpiece_core::count::counter::WordCounter;
-use wordpiece_core::text::pre_tokenize::PreTokenizer;
-use wordpiece_core::text::rules::TextRules;
+use wordpiece_core::count::WordCounter;
+use wordpiece_core::text::{PreTokenizer, TextRules};
 
 /// Counts the words of texts, separately for each group. It is full when its memory exceeds
 /// `most_bytes`.

@@ -12,19 +12,13 @@ use super::{PyResult, choice, run, table};
 use crate::arrow::count::WordTableBatch;
 use crate::arrow::encode::{self as tables, IdType};
 use crate::arrow::train::TokenCounts;
-use wordpiece_core::base::error::{Error, Result};
-use wordpiece_core::encode::added_tokens::AddedToken;
-use wordpiece_core::encode::blocks::encode_blocks;
-use wordpiece_core::encode::bpe::{self, Bpe, BpeOptions};
-use wordpiece_core::encode::encoder::{Encoder, EncoderOptions, OffsetTrimming};
-use wordpiece_core::encode::matcher::UnkScope;
-use wordpiece_core::encode::measure::{Measurer, measure};
-use wordpiece_core::encode::model::{Model, WordPiece};
-use wordpiece_core::encode::pack::{Boundaries, PackOptions, Packer};
-use wordpiece_core::encode::rows::{Layout, RowOptions, Rows, Truncation};
-use wordpiece_core::encode::sampling::{Sampling, SamplingKind};
-use wordpiece_core::encode::unigram::{Unigram, UnigramOptions};
-use wordpiece_core::text::marks::WordBoundary;
+use wordpiece_core::encode::{
+    AddedToken, Boundaries, Bpe, BpeOptions, Encoder, EncoderOptions, Layout, Measurer, Model,
+    OffsetTrimming, PackOptions, Packer, RowOptions, Rows, Sampling, SamplingKind, Truncation,
+    Unigram, UnigramOptions, UnkScope, WordPiece, encode_blocks, measure,
+};
+use wordpiece_core::text::WordBoundary;
+use wordpiece_core::{Error, Result};
 
 /// Byte-pair encoding, for an encoder.
 #[pyclass(name = "Bpe", frozen)]
@@ -97,7 +91,7 @@ pub(super) fn merges_of_ranks(
         let message = format!("ranks: {} of {} tokens", ranks.len(), tokens.len());
         return Err(Error::data(message).into());
     }
-    run(py, || Ok(bpe::merges_of_ranks(&tokens, &ranks, by_character)))
+    run(py, || Ok(wordpiece_core::encode::merges_of_ranks(&tokens, &ranks, by_character)))
 }
 
 /// A unigram language model, for an encoder.

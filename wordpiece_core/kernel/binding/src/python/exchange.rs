@@ -11,7 +11,7 @@ use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
 use super::{Exception, PyResult, run};
 use crate::arrow::import::{self, Sizes};
-use wordpiece_core::base::error::Error;
+use wordpiece_core::Error;
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";

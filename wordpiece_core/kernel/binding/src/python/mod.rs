@@ -10,7 +10,8 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
 use exchange::PyArrowArray;
-use wordpiece_core::base::error::{Error, Result, caught};
+use wordpiece_core::base::caught;
+use wordpiece_core::{Error, Result};
 
 mod count;
 mod encode;
@@ -111,7 +112,7 @@ mod _kernel {
     #[pymodule_export]
     const FRACTION_BITS: u32 = wordpiece_core::count::word_lists::FRACTION_BITS;
     use pyo3::prelude::*;
-    use wordpiece_core::base::error::note_panic;
+    use wordpiece_core::base::note_panic;
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -15,7 +15,7 @@ use crate::shards::id_pages::{Codec, IdPages, Pages, copy_of};
 use crate::shards::parquet_footer;
 use crate::shards::shard_file::ShardFile;
 use crate::shards::source::{ChunkSource, Chunks};
-use wordpiece_core::base::error::Error;
+use wordpiece_core::Error;
 
 /// Makes the pages of ids.
 #[pyclass(name = "IdPages", frozen)]

@@ -10,13 +10,9 @@ use pyo3::pybacked::PyBackedStr;
 use super::exchange::{GivenArray, PyArrowArray};
 use super::{Exception, PyResult, choice, run};
 use crate::arrow;
-use wordpiece_core::base::error::{Error, Result, caught};
-use wordpiece_core::text::compile::compile;
-use wordpiece_core::text::composed::Composed;
-use wordpiece_core::text::csv_rows::CsvRows;
-use wordpiece_core::text::pre_tokenize::TextOptions;
-use wordpiece_core::text::rules::TextRules;
-use wordpiece_core::text::unicode;
+use wordpiece_core::base::caught;
+use wordpiece_core::text::{Composed, CsvRows, TextOptions, TextRules, compile, unicode};
+use wordpiece_core::{Error, Result};
 
 /// The rules of a `tokenizer.json`.
 #[pyclass(name = "Composed", frozen)]

@@ -7,19 +7,13 @@ use super::exchange::{GivenBatch, GivenBatches, PyArrowArray};
 use super::{PyResult, choice, run, table};
 use crate::arrow::count::each_word;
 use crate::arrow::train as tables;
-use wordpiece_core::base::error::{Error, Result};
-use wordpiece_core::text::marks::WordMarks;
-use wordpiece_core::train::longest::LongestMatch;
-use wordpiece_core::train::round::RoundRuns;
-use wordpiece_core::train::run_sizes::RunSizes;
-use wordpiece_core::train::runs::{PairLevels, Runs};
-use wordpiece_core::train::score::Criterion;
-use wordpiece_core::train::splits::{
-    PairCount, PairCounter, Splits, SymbolCounts, WordLimits, count_symbols,
+use wordpiece_core::text::WordMarks;
+use wordpiece_core::train::{
+    Criterion, LongestMatch, PairCount, PairCounter, PairLevels, RoundRuns, RunSizes, Runs,
+    SplitScratch, Splits, Splitter, Status, SymbolCounts, Tokens, TrainOptions, Trainer,
+    WordLimits, count_symbols,
 };
-use wordpiece_core::train::splitter::{SplitScratch, Splitter};
-use wordpiece_core::train::tokens::Tokens;
-use wordpiece_core::train::trainer::{Status, TrainOptions, Trainer};
+use wordpiece_core::{Error, Result};
 
 /// How words are marked. `gpt2`: by bytes of words that have their spaces already; None: by WordPiece's
 /// prefix.

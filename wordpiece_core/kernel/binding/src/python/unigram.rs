@@ -8,14 +8,12 @@ use super::exchange::{GivenBatch, GivenBatches, PyArrowArray};
 use super::{PyResult, choice, run, table};
 use crate::arrow::count::{WordTableBatch, word_table};
 use crate::arrow::unigram::{self as tables, PieceSums, TableSplitter};
-use wordpiece_core::base::error::Result;
-use wordpiece_core::train::splits::WordLimits;
-use wordpiece_core::unigram::corpus::Corpus;
-use wordpiece_core::unigram::lattice::{Calculator, Lattices};
-use wordpiece_core::unigram::model::UnigramModel;
-use wordpiece_core::unigram::runs::{RunCounts, RunSplitter, add_run};
-use wordpiece_core::unigram::seeds;
-use wordpiece_core::unigram::sums::{Summand, Sums};
+use wordpiece_core::Result;
+use wordpiece_core::train::WordLimits;
+use wordpiece_core::unigram::{
+    Calculator, Corpus, Lattices, RunCounts, RunSplitter, Summand, Sums, UnigramModel, add_run,
+    seeds,
+};
 
 /// Splits words into runs, which no piece crosses.
 #[pyclass(name = "RunSplitter", frozen)]

@@ -4,9 +4,8 @@
 //! as the words that were seen last, and these are wanted again.
 
 use crate::shards::id_pages::{IdPages, Pages};
-use wordpiece_core::base::error::Result;
-use wordpiece_core::encode::encoder::Encoder;
-use wordpiece_core::encode::rows::{self, RowOptions, Rows, TextPair};
+use wordpiece_core::Result;
+use wordpiece_core::encode::{Encoder, RowOptions, Rows, TextPair, encode_rows};
 
 impl IdPages {
     /// The pages of encoded texts; none if they have fewer ids than `least_ids`. Comes with the rows.
@@ -20,7 +19,7 @@ impl IdPages {
     ///
     /// # Errors
     ///
-    /// As [`encode`](rows::encode), and [`pages`](IdPages::pages).
+    /// As [`encode_rows`], and [`pages`](IdPages::pages).
     pub fn encoded(
         &self,
         encoder: &Encoder,
@@ -28,7 +27,7 @@ impl IdPages {
         texts: &[TextPair<'_>],
         least_ids: usize,
     ) -> Result<(Option<Pages>, Vec<Rows>)> {
-        let batches = rows::encode(&mut encoder.session(0), options, texts, 0)?;
+        let batches = encode_rows(&mut encoder.session(0), options, texts, 0)?;
         if batches.iter().map(|rows| rows.ids.len()).sum::<usize>() < least_ids {
             return Ok((None, batches));
         }

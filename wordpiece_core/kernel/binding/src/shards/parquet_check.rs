@@ -6,7 +6,7 @@
 //! is, which ends the process.
 
 use super::thrift::{BINARY, LIST, Reader, STRUCT, broken};
-use wordpiece_core::base::error::Result;
+use wordpiece_core::Result;
 
 /// How deep groups of a schema may be nested. A list takes two levels.
 const MOST_NESTED: usize = 300;
@@ -146,7 +146,7 @@ const FILE_METADATA: Fields = &[
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`](wordpiece_core::base::error::Error::Data) if a field is not of the type that Parquet
+/// Returns [`Error::Data`](wordpiece_core::Error::Data) if a field is not of the type that Parquet
 /// defines, or if elements of the schema have more children than there are, or are nested too deep.
 pub(crate) fn check_footer(metadata: &[u8]) -> Result<()> {
     check(&mut Reader::strict(metadata), &Structure(FILE_METADATA))

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::thrift::{BINARY, LIST, Reader, STRUCT, broken};
-use wordpiece_core::base::error::{Error, Result};
+use wordpiece_core::{Error, Result};
 
 /// The paths of the columns that are encrypted, as `a.b`, in the order of the file, each once.
 ///

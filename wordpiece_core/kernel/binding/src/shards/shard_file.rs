@@ -20,8 +20,8 @@ use parquet::schema::types::ColumnDescPtr;
 
 use crate::shards::id_pages::{IdPages, Pages};
 use crate::shards::source::{Chunks, metadata_of};
-use wordpiece_core::base::error::{Error, Result};
 use wordpiece_core::base::memory;
+use wordpiece_core::{Error, Result};
 
 /// Bytes of a row group for what is beside its chunks: above all the dictionary of the ids.
 const BESIDE_CHUNKS: usize = 64 << 10;

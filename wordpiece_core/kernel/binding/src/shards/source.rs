@@ -11,7 +11,8 @@ use parquet::schema::types::SchemaDescriptor;
 
 use crate::shards::parquet_check::check_footer;
 use crate::shards::parquet_footer;
-use wordpiece_core::base::error::{Error, Result, caught};
+use wordpiece_core::base::caught;
+use wordpiece_core::{Error, Result};
 
 /// The encodings that every reader knows.
 #[allow(deprecated)] // old files have levels that are packed by bits

@@ -1,7 +1,7 @@
 //! Thrift's compact protocol, in which Parquet writes its structures, read safely from any bytes: every
 //! step takes at least one byte, so that it takes no longer than they are long, and the depth is limited.
 
-use wordpiece_core::base::error::{Error, Result};
+use wordpiece_core::{Error, Result};
 
 // The types that have a size or parts of their own.
 pub(super) const BINARY: u8 = 8;

@@ -89,7 +89,7 @@ pub fn note_panic(info: &PanicHookInfo<'_>) {
 
 /// Gives up work with an error that its loops do not look for; [`caught`] returns it.
 #[cold]
-pub fn give_up(error: Error) -> ! {
+pub(crate) fn give_up(error: Error) -> ! {
     resume_unwind(Box::new(error)) // unlike a panic this calls no hook
 }
 
@@ -98,7 +98,7 @@ pub fn give_up(error: Error) -> ! {
 /// # Errors
 ///
 /// Returns the error of `work`, [`Error::Memory`] if it has given up for want of memory, that of
-/// [`give_up`], or
+/// `give_up`, or
 /// [`Error::Panic`] if it panics. That error has a place in the source if [`note_panic`] is the panic
 /// hook.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {

@@ -40,7 +40,7 @@ fn grow<T>(values: &mut Vec<T>, more: usize) {
 }
 
 /// Makes room for `more` values, and no more.
-pub fn reserve_exact<T>(values: &mut Vec<T>, more: usize) {
+pub(crate) fn reserve_exact<T>(values: &mut Vec<T>, more: usize) {
     if values.try_reserve_exact(more).is_err() {
         give_up::<T>(values.len().saturating_add(more));
     }
@@ -76,21 +76,21 @@ pub fn resize<T: Clone>(values: &mut Vec<T>, length: usize, value: T) {
 
 /// Appends to a string.
 #[inline]
-pub fn push_str(text: &mut String, more: &str) {
+pub(crate) fn push_str(text: &mut String, more: &str) {
     reserve_text(text, more.len());
     text.push_str(more);
 }
 
 /// Appends a character.
 #[inline]
-pub fn push_char(text: &mut String, c: char) {
+pub(crate) fn push_char(text: &mut String, c: char) {
     reserve_text(text, c.len_utf8());
     text.push(c);
 }
 
 /// Makes room in a string for `more` bytes.
 #[inline]
-pub fn reserve_text(text: &mut String, more: usize) {
+pub(crate) fn reserve_text(text: &mut String, more: usize) {
     if text.try_reserve(more).is_err() {
         give_up::<u8>(text.len().saturating_add(more));
     }
@@ -98,7 +98,7 @@ pub fn reserve_text(text: &mut String, more: usize) {
 
 /// Makes room in a map for one more key.
 #[inline]
-pub fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
+pub(crate) fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
     if map.try_reserve(1).is_err() {
         give_up::<(K, V)>(2 * map.len());
     }
@@ -106,7 +106,7 @@ pub fn reserve_entry<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>
 
 /// Makes room in a table for one more value. `hash`: that of a value.
 #[inline]
-pub fn reserve_slot<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
+pub(crate) fn reserve_slot<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
     if table.try_reserve(1, hash).is_err() {
         give_up::<T>(2 * table.len());
     }
@@ -114,7 +114,7 @@ pub fn reserve_slot<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
 
 /// Puts a value into a heap.
 #[inline]
-pub fn push_heap<T: Ord>(heap: &mut BinaryHeap<T>, value: T) {
+pub(crate) fn push_heap<T: Ord>(heap: &mut BinaryHeap<T>, value: T) {
     if heap.try_reserve(1).is_err() {
         give_up::<T>(heap.len() + 1);
     }
@@ -124,7 +124,7 @@ pub fn push_heap<T: Ord>(heap: &mut BinaryHeap<T>, value: T) {
 /// Asks for memory that will be read soon, without waiting for it. It does nothing where there is no
 /// instruction for that.
 #[inline(always)]
-pub fn ask_for<T>(soon: &T) {
+pub(crate) fn ask_for<T>(soon: &T) {
     // SAFETY: every x86_64 processor has SSE, and a prefetch reads and writes nothing.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
@@ -155,7 +155,7 @@ pub fn filled<T: Clone>(value: T, length: usize) -> Vec<T> {
 }
 
 /// A copy of some bytes.
-pub fn boxed(bytes: &[u8]) -> Box<[u8]> {
+pub(crate) fn boxed(bytes: &[u8]) -> Box<[u8]> {
     let mut copy = with_capacity(bytes.len());
     copy.extend_from_slice(bytes);
     copy.into()

@@ -1,10 +1,13 @@
 //! What several of the other modules use: errors, memory that may be wanting, sums of counts, numbers of
 //! a wide range, hashes, tries, and threads. It knows none of them.
 
-pub mod error;
-pub mod hash;
+pub(crate) mod error;
+pub(crate) mod hash;
 pub mod memory;
 pub mod sums;
 pub(crate) mod threads;
 pub(crate) mod trie;
 pub(crate) mod wide;
+
+pub use error::{caught, note_panic};
+pub use hash::KeyedHash;

@@ -7,14 +7,14 @@ use std::thread::Builder;
 use crate::base::error::Result;
 
 /// How many threads the system runs at the same time for this process; some, if that is not known.
-pub fn available_threads() -> usize {
+pub(crate) fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Calls `work` on up to `threads` threads, this one included, each time with another number from 0 on.
 /// If the system gives no more threads, the work is done by those that there are: so `work` must take
 /// what is to be done from what all of them share. Returns what every thread returns, by number.
-pub fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub(crate) fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     on_threads_of(Builder::new, threads, work)
 }
 
@@ -41,7 +41,7 @@ fn on_threads_of<T: Send>(
 /// # Errors
 ///
 /// Returns an error of `work`.
-pub fn in_threads<T: Sync, S: Send>(
+pub(crate) fn in_threads<T: Sync, S: Send>(
     items: &[T],
     threads: usize,
     begin: impl Fn() -> S + Sync,

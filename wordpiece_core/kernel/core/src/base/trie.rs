@@ -136,7 +136,7 @@ impl Trie {
     }
 
     /// The length of the array of states, unused ones included: the index of every state is less.
-    pub fn array_len(&self) -> usize {
+    pub(crate) fn array_len(&self) -> usize {
         self.states.len()
     }
 
@@ -146,7 +146,7 @@ impl Trie {
     ///
     /// Panics if `state` is not the index of a state of this trie.
     #[inline]
-    pub fn transition(&self, state: u32, byte: u8) -> Option<u32> {
+    pub(crate) fn transition(&self, state: u32, byte: u8) -> Option<u32> {
         let child = self.states[state as usize].base + byte as u32;
         (self.states[child as usize].check == state).then_some(child)
     }
@@ -157,7 +157,7 @@ impl Trie {
     ///
     /// Panics if `state` is not the index of a state of this trie.
     #[inline]
-    pub fn token_id(&self, state: u32) -> Option<u32> {
+    pub(crate) fn token_id(&self, state: u32) -> Option<u32> {
         let id = self.states[state as usize].token_id;
         (id != NONE).then_some(id)
     }

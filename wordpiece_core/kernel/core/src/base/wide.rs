@@ -27,7 +27,7 @@ impl Wide {
     }
 
     /// e to the power of `x`, the same on every machine.
-    pub fn exp(x: f64) -> Self {
+    pub(crate) fn exp(x: f64) -> Self {
         // So the product of as many numbers as a word has tokens, fewer than 2^31, is one, too.
         let most = (1u64 << 31) as f64;
         let x = (x * std::f64::consts::LOG2_E).clamp(-most, most);
@@ -44,17 +44,17 @@ impl Wide {
     }
 
     /// 1 / x, if x is not 0.
-    pub fn inverse(self) -> Self {
+    pub(crate) fn inverse(self) -> Self {
         Wide { value: 1.0 / self.value, blocks: -self.blocks }.normal()
     }
 
     /// The value, in which powers of two are left out that `other` has, too.
-    pub fn relative_to(self, other: Wide) -> f64 {
+    pub(crate) fn relative_to(self, other: Wide) -> f64 {
         self.scaled(self.blocks - other.blocks)
     }
 
     /// As a double; what is too small for it becomes 0. It must be below 2^256.
-    pub fn to_f64(self) -> f64 {
+    pub(crate) fn to_f64(self) -> f64 {
         self.scaled(self.blocks)
     }
 

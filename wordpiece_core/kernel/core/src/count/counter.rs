@@ -17,16 +17,10 @@ use crate::text::rules::TextRules;
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::count::counter::WordCounter;
-/// use wordpiece_core::text::pre_tokenize::TextOptions;
+/// use wordpiece_core::count::WordCounter;
+/// use wordpiece_core::text::TextOptions;
 ///
-/// let options = TextOptions {
-///     clean_text: true,
-///     handle_chinese_chars: true,
-///     strip_accents: true,
-///     lowercase: true,
-///     split_punctuation: true,
-/// };
+/// let options = TextOptions::default();
 /// let mut counter = WordCounter::new(options, usize::MAX);
 /// counter.count(None, "Hug the pug.");
 /// counter.count(None, "a hug");

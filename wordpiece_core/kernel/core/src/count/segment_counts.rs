@@ -82,13 +82,13 @@ impl SegmentCounts {
 
     /// The memory that the tables may take soon, in bytes: a larger table is filled before the old one
     /// goes.
-    pub fn memory_to_grow(&self) -> usize {
+    pub(crate) fn memory_to_grow(&self) -> usize {
         let tables = self.alone.memory() + self.table.memory() + self.table.growth(&self.batch);
         size_of::<Self>() + tables
     }
 
     /// An upper limit of the bytes of all distinct segments together.
-    pub fn text_bytes(&self) -> usize {
+    pub(crate) fn text_bytes(&self) -> usize {
         128 + self.alone.held * 4 + self.table.text_bytes() + self.batch.text_bytes()
     }
 

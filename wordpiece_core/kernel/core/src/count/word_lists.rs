@@ -72,7 +72,7 @@ impl WordList {
     /// # Errors
     ///
     /// Returns [`CountOverflow`] if a sum exceeds 2^63 - 1.
-    pub fn sort_and_sum(&mut self) -> CountResult<()> {
+    pub(crate) fn sort_and_sum(&mut self) -> CountResult<()> {
         let text = &self.text;
         self.rows.sort_unstable_by(|a, b| compare(text, a, b));
         let mut overflow = Ok(());

@@ -36,7 +36,7 @@ pub struct AddedToken {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::encode::added_tokens::{AddedToken, AddedTokenSearch, Section};
+/// use wordpiece_core::encode::{AddedToken, AddedTokenSearch, Section};
 ///
 /// let token = |content: &str, id, lstrip, normalized| {
 ///     AddedToken { content: content.into(), id, lstrip, normalized, ..AddedToken::default() }
@@ -82,7 +82,7 @@ impl AddedTokenSearch {
     }
 
     /// Whether there are tokens that are `normalized`.
-    pub fn has_late(&self) -> bool {
+    pub(crate) fn has_late(&self) -> bool {
         self.searches[1].is_some()
     }
 
@@ -92,7 +92,7 @@ impl AddedTokenSearch {
     /// # Errors
     ///
     /// Returns [`Error::Option`] if the tokens are too large for a search.
-    pub fn late_without(&self, characters: &[char]) -> Result<Option<AhoCorasick>> {
+    pub(crate) fn late_without(&self, characters: &[char]) -> Result<Option<AhoCorasick>> {
         let Some(Search { tokens, .. }) = &self.searches[1] else { return Ok(None) };
         let left = tokens.iter().map(|token| token.content.replace(characters, ""));
         let searched = AhoCorasick::new(left);
@@ -110,13 +110,13 @@ impl AddedTokenSearch {
     }
 
     /// Calls `each` with the sections between the tokens that are not `normalized`.
-    pub fn split_early(&self, text: &str, mut each: impl FnMut(Section)) {
+    pub(crate) fn split_early(&self, text: &str, mut each: impl FnMut(Section)) {
         split_by(self.searches[0].as_ref(), text, 0..text.len(), &mut each);
     }
 
     /// Calls `each` with the sections of such a section, which has been normalized, between the other
     /// tokens.
-    pub fn split_late(&self, text: &str, mut each: impl FnMut(Section)) {
+    pub(crate) fn split_late(&self, text: &str, mut each: impl FnMut(Section)) {
         split_by(self.searches[1].as_ref(), text, 0..text.len(), &mut each);
     }
 }

@@ -24,7 +24,7 @@ use crate::encode::rows::{self, RowOptions, Rows, TextPair};
 ///
 /// # Errors
 ///
-/// Returns the error of the first block that has one: that of [`rows::encode`], that of `finish`, or
+/// Returns the error of the first block that has one: that of [`rows::encode_rows`], that of `finish`, or
 /// [`Error::Panic`](crate::base::error::Error::Panic).
 pub fn encode_blocks<T: Send>(
     encoder: &Encoder,
@@ -38,7 +38,7 @@ pub fn encode_blocks<T: Send>(
     let encode = |session: &mut Session<'_>, block: &Range<usize>| {
         let texts = &texts[block.clone()];
         caught(|| {
-            let batches = rows::encode(session, options, texts, block.start)?;
+            let batches = rows::encode_rows(session, options, texts, block.start)?;
             batches.into_iter().map(&finish).collect::<Result<Vec<T>>>()
         })
     };

@@ -30,7 +30,7 @@ use crate::text::marks::{SPACE_MARK, WORD_END, WordBoundary};
 
 use longest::{Longest, LongestScratch};
 use merge_table::MergeTable;
-pub use parts::Parts;
+pub(crate) use parts::Parts;
 pub use ranks::merges_of_ranks;
 
 /// How words become tokens.
@@ -56,8 +56,8 @@ pub struct BpeOptions {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::encode::bpe::{Bpe, BpeOptions, BpeScratch};
-/// use wordpiece_core::text::marks::WordBoundary;
+/// use wordpiece_core::encode::{Bpe, BpeOptions, BpeScratch};
+/// use wordpiece_core::text::WordBoundary;
 ///
 /// let options = BpeOptions {
 ///     word_boundary: WordBoundary::End,
@@ -237,7 +237,7 @@ impl Bpe {
     }
 
     /// See [`Model::parts`](crate::encode::model::Model::parts).
-    pub fn parts(&self) -> Option<&Parts> {
+    pub(crate) fn parts(&self) -> Option<&Parts> {
         self.parts.as_ref()
     }
 
@@ -290,7 +290,7 @@ impl Bpe {
     /// * `word`, `scratch`, `tokens` - As for [`Bpe::tokens`].
     /// * `dropout` - The probability.
     /// * `random` - What is drawn from.
-    pub fn sampled_tokens(
+    pub(crate) fn sampled_tokens(
         &self,
         word: &str,
         dropout: f64,

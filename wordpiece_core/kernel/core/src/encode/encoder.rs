@@ -48,38 +48,35 @@ pub struct EncoderOptions {
     pub trimming: Option<OffsetTrimming>,
 }
 
+impl EncoderOptions {
+    /// The options of a tokenizer without an unknown token, without added tokens, and whose offsets are not trimmed.
+    /// `vocab_size`: how many ids the model has.
+    pub fn new(text: impl Into<TextRules>, model: Model, vocab_size: usize) -> Self {
+        EncoderOptions {
+            text: text.into(),
+            model,
+            vocab_size,
+            unk_id: None,
+            added_tokens: Vec::new(),
+            trimming: None,
+        }
+    }
+}
+
 /// Splits texts into the tokens of a vocabulary. It can be shared by threads; each of them encodes with
 /// a [`Session`] of its own.
 ///
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::encode::added_tokens::AddedToken;
-/// use wordpiece_core::encode::encoder::{Encoder, EncoderOptions, Encoding};
-/// use wordpiece_core::encode::matcher::UnkScope;
-/// use wordpiece_core::encode::model::{Model, WordPiece};
-/// use wordpiece_core::text::pre_tokenize::TextOptions;
+/// use wordpiece_core::encode::{AddedToken, Encoder, EncoderOptions, Encoding, Model, UnkScope, WordPiece};
+/// use wordpiece_core::text::TextOptions;
 ///
 /// let vocabulary = ["[UNK]", "[SEP]", "hug", "##s", "!"].into_iter().zip(0..);
 /// let sep = AddedToken { content: "[SEP]".into(), id: 1, ..AddedToken::default() };
-/// let options = EncoderOptions {
-///     text: TextOptions {
-///         clean_text: true,
-///         handle_chinese_chars: true,
-///         strip_accents: true,
-///         lowercase: true,
-///         split_punctuation: true,
-///     }
-///     .into(),
-///     model: Model::WordPiece(
-///         WordPiece::new(vocabulary, "##", 0, UnkScope::Word, 100).unwrap(),
-///     ),
-///     vocab_size: 5,
-///     unk_id: Some(0),
-///     added_tokens: vec![sep],
-///     trimming: None,
-/// };
-/// let encoder = Encoder::new(options).unwrap();
+/// let model = WordPiece::new(vocabulary, "##", 0, UnkScope::Word, 100).unwrap();
+/// let options = EncoderOptions::new(TextOptions::default(), Model::WordPiece(model), 5);
+/// let encoder = Encoder::new(EncoderOptions { added_tokens: vec![sep], ..options }).unwrap();
 /// let mut encoding = Encoding::default();
 /// encoder.session(0).encode("Hugs![SEP]pug", true, &mut encoding);
 /// assert_eq!(encoding.ids(), [2, 3, 4, 1, 0]);
@@ -147,7 +144,7 @@ impl Encoder {
     }
 
     /// Whether this is WordPiece, which takes texts of any length.
-    pub fn is_wordpiece(&self) -> bool {
+    pub(crate) fn is_wordpiece(&self) -> bool {
         matches!(self.options.model, Model::WordPiece(_))
     }
 }

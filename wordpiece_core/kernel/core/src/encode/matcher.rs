@@ -37,7 +37,7 @@ pub struct Token {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::encode::matcher::{Matcher, Token, UnkScope};
+/// use wordpiece_core::encode::{Matcher, Token, UnkScope};
 ///
 /// let vocabulary = [("[UNK]", 0), ("un", 1), ("##aff", 2), ("##able", 3)];
 /// let matcher = Matcher::new(vocabulary.into_iter(), "##", 0, UnkScope::Word).unwrap();

@@ -72,7 +72,7 @@ impl WordPiece {
 
 impl Model {
     /// What is put before each word, unless it begins with that.
-    pub fn word_mark(&self) -> Option<char> {
+    pub(crate) fn word_mark(&self) -> Option<char> {
         match self {
             Model::WordPiece(_) => None,
             Model::Unigram(_) => Some(SPACE_MARK),
@@ -86,7 +86,7 @@ impl Model {
 
     /// Where words can be split into parts whose tokens are together those of the word; None if they
     /// must not be split, or need not.
-    pub fn parts(&self) -> Option<&Parts> {
+    pub(crate) fn parts(&self) -> Option<&Parts> {
         match self {
             Model::Bpe(bpe) => bpe.parts(),
             Model::WordPiece(_) | Model::Unigram(_) => None,
@@ -94,12 +94,12 @@ impl Model {
     }
 
     /// Whether the symbols of words are bytes, which are written as other characters.
-    pub fn is_of_bytes(&self) -> bool {
+    pub(crate) fn is_of_bytes(&self) -> bool {
         matches!(self, Model::Bpe(bpe) if bpe.word_boundary() == WordBoundary::Bytes)
     }
 
     /// The unigram model whose segmentation of a word depends on what is before it, if it is one.
-    pub fn rounding(&self) -> Option<&Unigram> {
+    pub(crate) fn rounding(&self) -> Option<&Unigram> {
         match self {
             Model::Unigram(unigram) if unigram.rounds() => Some(unigram),
             _ => None,
@@ -115,7 +115,7 @@ impl Model {
     /// * `tokens` - Where the tokens are written. It is cleared first. A length of 0 says that a token
     ///   stands for the same bytes as the one before it.
     #[inline]
-    pub fn tokens(&self, word: &str, scratch: &mut ModelScratch, tokens: &mut Vec<Token>) {
+    pub(crate) fn tokens(&self, word: &str, scratch: &mut ModelScratch, tokens: &mut Vec<Token>) {
         match self {
             Model::WordPiece(model) => model.tokens(word, tokens),
             Model::Bpe(bpe) => bpe.tokens(word, &mut scratch.bpe, tokens),
@@ -128,7 +128,7 @@ impl Model {
     /// # Panics
     ///
     /// Panics if the sampler is not one of this model.
-    pub fn sampled_tokens(
+    pub(crate) fn sampled_tokens(
         &self,
         word: &str,
         sampler: &Sampler,
@@ -152,7 +152,7 @@ impl Model {
     /// # Errors
     ///
     /// Returns [`Error::Option`] if words of this model are not drawn so.
-    pub fn sampler(&self, sampling: &Sampling) -> Result<Sampler> {
+    pub(crate) fn sampler(&self, sampling: &Sampling) -> Result<Sampler> {
         let weights = match (self, sampling.kind) {
             (Model::Unigram(unigram), SamplingKind::Alpha(alpha)) => Some(unigram.weights(alpha)),
             (Model::Bpe(_), SamplingKind::Dropout(_)) => None,

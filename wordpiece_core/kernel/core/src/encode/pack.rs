@@ -122,7 +122,7 @@ pub struct Sequences<T> {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::encode::pack::{Boundaries, PackOptions, Packer};
+/// use wordpiece_core::encode::{Boundaries, PackOptions, Packer};
 ///
 /// let boundaries = Boundaries::Framed { cls_id: 1, sep_id: 2 };
 /// let options = PackOptions { length: 5, boundaries, pad_id: Some(0) };
@@ -148,7 +148,7 @@ impl<T: Id + Default> Packer<T> {
     /// # Errors
     ///
     /// Returns [`Error::Option`] if a sequence has no room for an id between `[CLS]` and `[SEP]`, if
-    /// sequences are longer than [`MOST_PADDED`], or if an id of the options does not fit into the
+    /// sequences are longer than 2^24 ids, or if an id of the options does not fit into the
     /// type of the ids.
     pub fn new(options: PackOptions) -> Result<Self> {
         let length = options.length;

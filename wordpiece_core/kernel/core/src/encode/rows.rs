@@ -234,7 +234,7 @@ impl RowOptions {
 /// Returns [`Error::Data`] if a text cannot be truncated as the options demand, if a text has 2^31 bytes or
 /// more where offsets are wanted or the model is not WordPiece, or if the rows of a text have more ids
 /// than a batch can; [`Error::Option`] if words of the model are not drawn as the options say.
-pub fn encode(
+pub fn encode_rows(
     session: &mut Session<'_>,
     options: &RowOptions,
     texts: &[TextPair<'_>],
@@ -644,8 +644,8 @@ mod tests {
                 .collect();
             let full = options(&mut state, ALL);
             let bare = RowOptions { columns: RowColumns::default(), ..full.clone() };
-            let batches = encode(&mut encoder.session(0), &full, &texts, 0).unwrap();
-            let bare = encode(&mut encoder.session(0), &bare, &texts, 0).unwrap();
+            let batches = encode_rows(&mut encoder.session(0), &full, &texts, 0).unwrap();
+            let bare = encode_rows(&mut encoder.session(0), &bare, &texts, 0).unwrap();
             let blocks = encode_blocks(&encoder, &full, &texts, 3, Ok).unwrap();
             assert_eq!(ids_of(&batches), ids_of(&bare));
             assert_eq!(ids_of(&batches), ids_of(&blocks));
@@ -682,9 +682,10 @@ mod tests {
         };
         assert_eq!(lengths(1), [vec![8; 12], vec![4]].concat());
         assert_eq!(lengths(2), lengths(1)); // there is too little text for two blocks
-        let batches = encode(&mut encoder.session(0), &padded(MOST_IDS), &texts[..3], 7).unwrap();
+        let batches =
+            encode_rows(&mut encoder.session(0), &padded(MOST_IDS), &texts[..3], 7).unwrap();
         assert_eq!(batches.len(), 3);
-        let error = encode(&mut encoder.session(0), &padded(MOST_IDS + 1), &texts, 0).err();
+        let error = encode_rows(&mut encoder.session(0), &padded(MOST_IDS + 1), &texts, 0).err();
         assert_eq!(error, Some(too_many_ids("the rows of one text")));
     }
 
@@ -700,10 +701,11 @@ mod tests {
         };
         let texts: [TextPair<'_>; 1] = [(Some(b"a b ab a"), None)];
         for (stride, max_length) in [(2, 4), (3, 4), (0, 2), (5, 1)] {
-            let error = encode(&mut encoder.session(0), &options(stride, max_length), &texts, 0);
+            let error =
+                encode_rows(&mut encoder.session(0), &options(stride, max_length), &texts, 0);
             assert!(matches!(error.err(), Some(Error::Option(_))), "{stride} {max_length}");
         }
-        assert!(encode(&mut encoder.session(0), &options(1, 4), &texts, 0).is_ok());
+        assert!(encode_rows(&mut encoder.session(0), &options(1, 4), &texts, 0).is_ok());
     }
 
     #[test]
@@ -711,7 +713,7 @@ mod tests {
         let encoder = encoder(0);
         let options = RowOptions { stride: None, ..options(&mut 1, ALL) };
         let text = vec![0xFF; MOST_BYTES / 3 + 1];
-        let error = encode(&mut encoder.session(0), &options, &[(Some(&text), None)], 0).err();
+        let error = encode_rows(&mut encoder.session(0), &options, &[(Some(&text), None)], 0).err();
         let bytes = 3 * text.len();
         let message = format!("text 0 has {bytes} bytes, over {MOST_BYTES}");
         assert_eq!(error, Some(Error::Data(message)));

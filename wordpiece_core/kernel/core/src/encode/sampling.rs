@@ -45,7 +45,7 @@ impl SplitMix64 {
     }
 
     /// A number from 0 up to, but not, 1: a multiple of 2^-53.
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 }

@@ -59,7 +59,7 @@ pub struct UnigramOptions<'a> {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::encode::unigram::{Unigram, UnigramOptions, UnigramScratch};
+/// use wordpiece_core::encode::{Unigram, UnigramOptions, UnigramScratch};
 ///
 /// let options = UnigramOptions {
 ///     scores: &[0.0, -3.0, -3.0, -4.0, -8.0],
@@ -192,7 +192,7 @@ impl Unigram {
     /// * `word`, `scratch`, `tokens` - As for [`Unigram::tokens`].
     /// * `weights` - Those of the scores, by [`Unigram::weights`].
     /// * `random` - What is drawn from.
-    pub fn sampled_tokens(
+    pub(crate) fn sampled_tokens(
         &self,
         word: &str,
         weights: &Weights,
@@ -235,7 +235,7 @@ impl Unigram {
     }
 
     /// The probabilities of all tokens to the power of `alpha`.
-    pub fn weights(&self, alpha: f64) -> Weights {
+    pub(crate) fn weights(&self, alpha: f64) -> Weights {
         Weights::new(&self.scores, self.unk_score, alpha)
     }
 

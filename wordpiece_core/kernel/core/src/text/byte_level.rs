@@ -7,12 +7,12 @@ use foldhash::HashMap;
 
 /// The character that GPT-2 writes for a byte: the same one if it is visible, else one from U+0100 on.
 #[inline]
-pub fn byte_character(byte: u8) -> char {
+pub(crate) fn byte_character(byte: u8) -> char {
     BYTE_CHARACTERS[byte as usize]
 }
 
 /// The byte that GPT-2 writes a character for, if there is one.
-pub fn character_byte(c: char) -> Option<u8> {
+pub(crate) fn character_byte(c: char) -> Option<u8> {
     static BYTES: LazyLock<HashMap<char, u8>> =
         LazyLock::new(|| (0..=255).map(|byte| (byte_character(byte), byte)).collect());
     BYTES.get(&c).copied()

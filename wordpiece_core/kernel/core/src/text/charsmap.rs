@@ -172,7 +172,7 @@ impl CharsMap {
 
     /// What the shortest string of the map becomes that `text` begins with.
     #[inline]
-    pub fn shortest(&self, text: &str) -> Option<&str> {
+    pub(crate) fn shortest(&self, text: &str) -> Option<&str> {
         self.prefixes(text).next().map(|(_, at)| self.result(at))
     }
 }

@@ -31,7 +31,7 @@ use crate::text::segments::SegmentSink;
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::text::composed::Composed;
+/// use wordpiece_core::text::Composed;
 ///
 /// let digits = r#"{"type": "Digits", "individual_digits": false}"#;
 /// let rules = Composed::new(Some(r#"{"type": "Lowercase"}"#), Some(digits), false).unwrap();
@@ -146,13 +146,13 @@ impl Composed {
 
     /// Whether all that is done with a text is that spaces become [`SPACE_MARK`]s, and that one is put
     /// before it.
-    pub fn only_marks_spaces(&self) -> bool {
+    pub(crate) fn only_marks_spaces(&self) -> bool {
         self.marks.is_some()
     }
 
     /// Whether one is put before a part of a text, of such rules. `is_first`: whether it is at the
     /// beginning of the text.
-    pub fn puts_mark_before(&self, part: &str, is_first: bool) -> bool {
+    pub(crate) fn puts_mark_before(&self, part: &str, is_first: bool) -> bool {
         self.marks.is_some_and(|SpaceMarks { prepend, repeats }| {
             prepend.is_wanted(is_first) && (repeats || !part.starts_with([' ', SPACE_MARK]))
         })
@@ -160,12 +160,12 @@ impl Composed {
 
     /// The character of a piece for one of its segment: of rules that only mark spaces, the mark.
     #[inline]
-    pub fn in_piece(&self, c: char) -> char {
+    pub(crate) fn in_piece(&self, c: char) -> char {
         if c == ' ' && self.marks.is_some() { SPACE_MARK } else { c }
     }
 
     /// The content of an added token as it is in normalized texts.
-    pub fn normalized_token(&self, content: &str) -> String {
+    pub(crate) fn normalized_token(&self, content: &str) -> String {
         match &self.normalizer {
             Some(Normalizer::SentencePiece(_)) => content.to_string(), // it leaves such symbols
             _ => self.normalized(content, 0, false).text().to_string(),
@@ -193,20 +193,20 @@ impl Composed {
     }
 
     /// Whether the pieces of a text are parts of it, but for a space before it, which
-    /// [`Composed::split_in_place`] finds.
+    /// `split_in_place` finds.
     pub fn splits_in_place(&self) -> bool {
         self.in_place().is_some()
     }
 
     /// Whether that is so of every text: none is normalized.
-    pub fn takes_text_as_it_is(&self) -> bool {
+    pub(crate) fn takes_text_as_it_is(&self) -> bool {
         self.normalizer.is_none() && self.splits_in_place()
     }
 
     /// Gives the pieces of a normalized text to `sink`. `bytes`: those of the text; more may be behind
     /// them.
     #[inline(always)]
-    pub fn split_in_place(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
+    pub(crate) fn split_in_place(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
         let Some((pattern, adds_space)) = self.in_place() else { return };
         let mut from = 0;
         if adds_space && !text.is_empty() && !text.starts_with(' ') {
@@ -220,7 +220,7 @@ impl Composed {
 
     /// Whether texts are split into segments at spaces, by [`Composed::split_at_spaces`], before they are
     /// normalized.
-    pub fn splits_at_spaces(&self) -> bool {
+    pub(crate) fn splits_at_spaces(&self) -> bool {
         self.spaces.is_some()
     }
 

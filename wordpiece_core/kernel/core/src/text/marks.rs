@@ -27,7 +27,7 @@ pub enum WordBoundary {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::text::marks::WordMarks;
+/// use wordpiece_core::text::WordMarks;
 ///
 /// let symbols = |marks: WordMarks, word| {
 ///     let mut found = Vec::new();

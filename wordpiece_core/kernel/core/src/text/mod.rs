@@ -1,17 +1,27 @@
 //! Text to words: the rules that counting and encoding share. Knows strings and bytes only.
 
 pub(crate) mod blocks;
-pub mod byte_level;
+pub(crate) mod byte_level;
 pub(crate) mod charsmap;
-pub mod compile;
-pub mod composed;
-pub mod csv_rows;
-pub mod marks;
-pub mod patterns;
-pub mod pre_tokenize;
-pub mod rules;
+pub(crate) mod compile;
+pub(crate) mod composed;
+pub(crate) mod csv_rows;
+pub(crate) mod marks;
+pub(crate) mod patterns;
+pub(crate) mod pre_tokenize;
+pub(crate) mod rules;
 pub(crate) mod segment_table;
-pub mod segments;
-pub mod sentences;
+pub(crate) mod segments;
+pub(crate) mod sentences;
 pub mod unicode;
 pub mod utf8;
+
+pub use compile::compile;
+pub use composed::{AlignedText, Composed, Pieces};
+pub use csv_rows::CsvRows;
+pub use marks::{SPACE_MARK, WORD_END, WordBoundary, WordMarks};
+pub use patterns::Pattern;
+pub use pre_tokenize::{PreTokenizer, TextOptions};
+pub use rules::TextRules;
+pub use segments::{BlockSegments, Bounds, Segment, SegmentSink};
+pub use sentences::sentences;

@@ -32,7 +32,7 @@ use crate::text::segments::{Each, Segment, SegmentSink};
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::text::patterns::Pattern;
+/// use wordpiece_core::text::Pattern;
 ///
 /// let mut pieces = Vec::new();
 /// Pattern::CL100K.segments("I'VE  10000\n\n (new)words", |piece| pieces.push(piece.raw.to_string()));

@@ -46,6 +46,19 @@ pub struct TextOptions {
     pub split_punctuation: bool,
 }
 
+impl Default for TextOptions {
+    /// Those of BERT's uncased models.
+    fn default() -> Self {
+        TextOptions {
+            clean_text: true,
+            handle_chinese_chars: true,
+            strip_accents: true,
+            lowercase: true,
+            split_punctuation: true,
+        }
+    }
+}
+
 /// The characters of one or two bytes of UTF-8.
 const SHORT_CHARS: usize = 0x800;
 
@@ -64,15 +77,9 @@ struct Page {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::text::pre_tokenize::{PreTokenizer, TextOptions};
+/// use wordpiece_core::text::{PreTokenizer, TextOptions};
 ///
-/// let pre_tokenizer = PreTokenizer::new(TextOptions {
-///     clean_text: true,
-///     handle_chinese_chars: true,
-///     strip_accents: true,
-///     lowercase: true,
-///     split_punctuation: true,
-/// });
+/// let pre_tokenizer = PreTokenizer::new(TextOptions::default());
 /// let mut segments = Vec::new();
 /// let mut words = Vec::new();
 /// pre_tokenizer.segments("Héllo, world", |segment| {
@@ -308,7 +315,7 @@ impl PreTokenizer {
 
     /// Calls `each` with every character of the word that a segment becomes, and the index of the
     /// character of `raw` that it comes from, counted from 0.
-    pub fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
+    pub(crate) fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
         if raw.chars().any(|c| self.entry(c).kind() == MARK) {
             return each_with_marks(raw, &self.options, each);
         }

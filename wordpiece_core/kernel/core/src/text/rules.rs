@@ -68,7 +68,7 @@ impl TextRules {
     /// Calls `each` with every character that [`TextRules::normalize`] writes, and the index of the
     /// character of `raw` that it comes from, counted from 0.
     #[inline]
-    pub fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
+    pub(crate) fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
         match self {
             TextRules::Bert(rules) => rules.each_normalized(raw, each),
             TextRules::Composed(rules) => {

@@ -60,7 +60,7 @@ impl SegmentTable {
 
     /// The memory that the table may take while a segment of `length` bytes is put in: a larger table
     /// is filled before the old one goes.
-    pub fn memory_to_insert(&self, length: usize) -> usize {
+    pub(crate) fn memory_to_insert(&self, length: usize) -> usize {
         let more = match length {
             0..TINY_END => self.tiny.growth(1),
             TINY_END..SHORT_END => self.short.growth(1),
@@ -72,7 +72,7 @@ impl SegmentTable {
     }
 
     /// An upper limit of the bytes of all segments together.
-    pub fn text_bytes(&self) -> usize {
+    pub(crate) fn text_bytes(&self) -> usize {
         self.tiny.held * TINY
             + self.short.held * SHORT
             + self.middle.held * MIDDLE
@@ -128,7 +128,7 @@ impl SegmentTable {
     }
 
     /// The memory that counting a batch may take beyond that of the table.
-    pub fn growth(&self, batch: &Batch<false>) -> usize {
+    pub(crate) fn growth(&self, batch: &Batch<false>) -> usize {
         self.tiny.growth(batch.tiny.held)
             + self.short.growth(batch.short.held)
             + self.middle.growth(batch.middle.held)
@@ -212,7 +212,7 @@ impl<const IN_ORDER: bool> Batch<IN_ORDER> {
     /// * `bounds` - Those of the segments.
     /// * `longer` - Takes segments of more than 31 bytes, which are not looked up with the others.
     #[inline(always)]
-    pub fn push_block(
+    pub(crate) fn push_block(
         &mut self,
         bytes: &[u8],
         at: usize,
@@ -273,7 +273,7 @@ impl<const IN_ORDER: bool> Batch<IN_ORDER> {
     }
 
     /// An upper limit of the bytes of the gathered segments.
-    pub fn text_bytes(&self) -> usize {
+    pub(crate) fn text_bytes(&self) -> usize {
         self.tiny.held * TINY + self.short.held * SHORT + self.middle.held * MIDDLE
     }
 }

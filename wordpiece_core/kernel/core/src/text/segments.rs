@@ -68,7 +68,7 @@ impl BlockSegments {
 
     /// The bounds of those that do not stand alone.
     #[inline(always)]
-    pub fn words(&self) -> Bounds {
+    pub(crate) fn words(&self) -> Bounds {
         Bounds { starts: self.words, ends: self.ends }
     }
 }

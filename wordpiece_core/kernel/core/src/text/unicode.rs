@@ -6,7 +6,7 @@ use unicode_categories::UnicodeCategories;
 
 /// Whether a character has the property White_Space.
 #[inline]
-pub fn is_whitespace(c: char) -> bool {
+pub(crate) fn is_whitespace(c: char) -> bool {
     matches!(
         c,
         '\t'..='\r' | ' ' | '\u{85}' | '\u{A0}' | '\u{1680}' | '\u{2000}'..='\u{200A}'
@@ -16,7 +16,7 @@ pub fn is_whitespace(c: char) -> bool {
 
 /// Whether a character is of ASCII's punctuation, or of a category of punctuation.
 #[inline]
-pub fn is_punctuation(c: char) -> bool {
+pub(crate) fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || UnicodeCategories::is_punctuation(c)
 }
 

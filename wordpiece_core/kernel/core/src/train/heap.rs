@@ -75,7 +75,7 @@ impl PairHeap {
     }
 
     /// Takes a pair out of the heap, if it is there.
-    pub fn remove(&mut self, pair: u32) {
+    pub(crate) fn remove(&mut self, pair: u32) {
         if !self.contains(pair) {
             return;
         }
@@ -91,7 +91,7 @@ impl PairHeap {
 
     /// Visits pairs from the top of the heap. `visit` is called with a key and its pair; it returns
     /// whether to go on to the pairs below this one, whose keys are no better.
-    pub fn walk(&self, mut visit: impl FnMut(&HeapKey, u32) -> bool) {
+    pub(crate) fn walk(&self, mut visit: impl FnMut(&HeapKey, u32) -> bool) {
         let mut open: Vec<usize> = (0..self.entries.len().min(1)).collect();
         while let Some(slot) = open.pop() {
             let HeapEntry { first, pair, .. } = self.entries[slot];

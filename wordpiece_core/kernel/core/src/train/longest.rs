@@ -15,8 +15,7 @@ use crate::train::splits::{OUTSIDE, SymbolCount, SymbolCounts};
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::train::longest::LongestMatch;
-/// use wordpiece_core::train::splits::OUTSIDE;
+/// use wordpiece_core::train::{LongestMatch, OUTSIDE};
 ///
 /// let tokens = ["un", "u", "##n", "##able"].map(String::from);
 /// let longest = LongestMatch::new(&tokens, "##", &[]).unwrap();

@@ -9,13 +9,26 @@
 //! round. `longest` tokenizes words by a vocabulary that is to be extended or pruned.
 
 pub(crate) mod heap;
-pub mod longest;
-pub mod round;
-pub mod run_sizes;
-pub mod runs;
-pub mod score;
-pub mod splits;
-pub mod splitter;
+pub(crate) mod longest;
+pub(crate) mod round;
+pub(crate) mod run_sizes;
+pub(crate) mod runs;
+pub(crate) mod score;
+pub(crate) mod splits;
+pub(crate) mod splitter;
 pub(crate) mod threshold;
-pub mod tokens;
-pub mod trainer;
+pub(crate) mod tokens;
+pub(crate) mod trainer;
+
+pub use longest::{LongestMatch, Losses, Uses};
+pub use round::RoundRuns;
+pub use run_sizes::{RunSizes, SampledRun};
+pub use runs::{PairLevels, Runs};
+pub use score::{Counts, Criterion, Score};
+pub use splits::{
+    OUTSIDE, PairCount, PairCounter, PairCounts, Place, Splits, SymbolCount, SymbolCounts,
+    WordLimits, add_pair, count_symbols, pair_hash,
+};
+pub use splitter::{SplitScratch, Splitter};
+pub use tokens::{Tokens, no_token};
+pub use trainer::{Candidate, Candidates, Merge, Status, TrainOptions, Trainer};

@@ -225,7 +225,7 @@ impl Round {
     }
 
     /// Adds the token with the next id. Its count is 0.
-    pub fn add_token(&mut self) {
+    pub(crate) fn add_token(&mut self) {
         self.unigrams.push(0);
         self.floors.push(0);
         self.of_token.push(Vec::new());
@@ -234,7 +234,7 @@ impl Round {
     }
 
     /// The counts of tokens in the runs.
-    pub fn count_unigrams(&self) -> Vec<u64> {
+    pub(crate) fn count_unigrams(&self) -> Vec<u64> {
         let mut unigrams = vec![0; self.unigrams.len()];
         for (_, count, symbols) in self.runs.iter() {
             for &symbol in symbols.iter().filter(|&&symbol| symbol != OUTSIDE) {
@@ -245,7 +245,7 @@ impl Round {
     }
 
     /// The largest count of a pair in the runs that makes a token which is short enough.
-    pub fn largest_count(&self, tokens: &Tokens) -> u64 {
+    pub(crate) fn largest_count(&self, tokens: &Tokens) -> u64 {
         let mut counts: HashMap<(u32, u32), u64> = HashMap::default();
         for (_, count, symbols) in self.runs.iter() {
             for pair in adjacent(symbols) {
@@ -263,7 +263,7 @@ impl Round {
     /// * `least` - Pairs are tracked if they occur so often, and make a token that is short enough.
     /// * `tokens` - All tokens.
     /// * `criterion` - What ranks pairs: the likelihood needs more counts than the others.
-    pub fn track(&mut self, least: u64, tokens: &Tokens, criterion: Criterion) {
+    pub(crate) fn track(&mut self, least: u64, tokens: &Tokens, criterion: Criterion) {
         let parts = self.runs.compact();
         let sketch = (least > 1).then(|| Sketch::of(&self.runs, &parts, self.total / least));
         self.pairs = Vec::new();
@@ -319,7 +319,7 @@ impl Round {
     /// # Panics
     ///
     /// Panics if no run holds the pair.
-    pub fn locate(&self, pair: &Pair, long: &mut LongRuns) -> (u32, u32) {
+    pub(crate) fn locate(&self, pair: &Pair, long: &mut LongRuns) -> (u32, u32) {
         let from = pair.runs.partition_point(|&run| run < pair.first);
         let mut runs = pair.runs[from..].iter();
         let found = runs
@@ -338,7 +338,7 @@ impl Round {
     ///   and must be counted anew, and no pairs are returned.
     /// * `tokens` - All tokens.
     /// * `criterion` - What ranks pairs.
-    pub fn apply(
+    pub(crate) fn apply(
         &mut self,
         at: u32,
         token: u32,
@@ -448,7 +448,7 @@ impl Round {
     }
 
     /// Stops tracking a pair if it no longer occurs often enough; returns whether that is so.
-    pub fn forget_if_rare(&mut self, at: u32) -> bool {
+    pub(crate) fn forget_if_rare(&mut self, at: u32) -> bool {
         let pair = &mut self.pairs[at as usize];
         let rare = pair.count < self.tracked;
         if rare {

@@ -19,13 +19,13 @@ use crate::train::splits::{Place, Splits};
 /// Stands for the level of a pair that has none: it is always divided.
 const NEVER: u16 = u16::MAX;
 
-/// The levels of pairs (see [`threshold`](crate::train::threshold)). A pair without a level is always divided.
+/// The levels of pairs (see `threshold`). A pair without a level is always divided.
 #[derive(Default)]
 pub struct PairLevels(pub HashMap<(u32, u32), u16>);
 
 impl PairLevels {
     /// Writes the levels of the pairs of a split into `levels`, which is cleared first.
-    pub fn of_split(&self, symbols: &[u32], levels: &mut Vec<u16>) {
+    pub(crate) fn of_split(&self, symbols: &[u32], levels: &mut Vec<u16>) {
         let level = |pair: &[u32]| self.0.get(&(pair[0], pair[1])).copied().unwrap_or(NEVER);
         levels.clear();
         levels.extend(symbols.windows(2).map(level));
@@ -197,7 +197,7 @@ pub(crate) mod tests {
     use wordpiece_testing::Random;
 
     /// Splits of few tokens, so that runs are equal, with levels of some of the pairs.
-    pub fn random_splits(random: &mut Random) -> (Splits, PairLevels) {
+    pub(crate) fn random_splits(random: &mut Random) -> (Splits, PairLevels) {
         let mut splits = Splits::default();
         for rank in 0..random.below(40) {
             let split: Vec<_> =
@@ -211,7 +211,7 @@ pub(crate) mod tests {
     }
 
     /// The runs of splits by their definition: the count of each, and where it is first.
-    pub fn plain_runs(
+    pub(crate) fn plain_runs(
         splits: &Splits,
         levels: &PairLevels,
         max_level: u16,

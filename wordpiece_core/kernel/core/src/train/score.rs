@@ -42,7 +42,7 @@ pub struct Counts {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::train::score::{Counts, Criterion, Score};
+/// use wordpiece_core::train::{Counts, Criterion, Score};
 ///
 /// let counts =
 ///     Counts { pair: 15, merges: 15, left: 20, right: 15, merged: 0, total: 100, same: false };
@@ -76,7 +76,7 @@ impl Score {
 
     /// A score that is not below that of the pair for any larger `left` and `right`, nor for a
     /// smaller `total`.
-    pub fn bound(criterion: Criterion, counts: &Counts) -> Self {
+    pub(crate) fn bound(criterion: Criterion, counts: &Counts) -> Self {
         if criterion != Criterion::Likelihood {
             return Score::of(criterion, counts);
         }
@@ -92,7 +92,7 @@ impl Score {
     }
 
     /// The score as a double, with a relative error of 2^-51 at most.
-    pub fn approx(&self) -> f64 {
+    pub(crate) fn approx(&self) -> f64 {
         self.approx
     }
 
@@ -102,13 +102,13 @@ impl Score {
     }
 
     /// Whether the score of a pair by pmi is below 1 / n.
-    pub fn is_below_inverse(&self, n: u64) -> bool {
+    pub(crate) fn is_below_inverse(&self, n: u64) -> bool {
         n != u64::MAX && (self.numerator as u128 * n as u128) < self.denominator
     }
 
     /// Compares two scores of the same criterion, exactly.
     #[inline]
-    pub fn compare(&self, other: &Score) -> Ordering {
+    pub(crate) fn compare(&self, other: &Score) -> Ordering {
         compare_approx(self.approx, other.approx).unwrap_or_else(|| {
             let left = wide_product(self.numerator, other.denominator);
             left.cmp(&wide_product(other.numerator, self.denominator))
@@ -119,7 +119,7 @@ impl Score {
 /// The order of two scores by their doubles, each with a relative error of 2^-51 at most. None: they
 /// are too close to tell.
 #[inline]
-pub fn compare_approx(a: f64, b: f64) -> Option<Ordering> {
+pub(crate) fn compare_approx(a: f64, b: f64) -> Option<Ordering> {
     let margin = 1e-12 * a.abs();
     if a > b + margin {
         Some(Ordering::Greater)
@@ -208,7 +208,7 @@ fn h(x: u64) -> f64 {
 
 /// ln x by additions, multiplications and divisions alone: x = m · 2^e with m near 1, and
 /// ln m = 2 artanh((m - 1) / (m + 1)) by its series. Platforms' own logarithms differ in the last bit.
-pub fn natural_log(x: f64) -> f64 {
+pub(crate) fn natural_log(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut e = ((bits >> 52) & 0x7FF) as i64 - 1022;
     let mut m = f64::from_bits(bits & !(0x7FF << 52) | 1022 << 52); // 0.5 <= m < 1

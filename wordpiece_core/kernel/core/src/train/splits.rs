@@ -55,7 +55,7 @@ impl Splits {
     /// # Panics
     ///
     /// Panics if there is none.
-    pub fn symbols_of(&self, index: usize) -> &[u32] {
+    pub(crate) fn symbols_of(&self, index: usize) -> &[u32] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.symbols[start..self.ends[index]]
     }
@@ -67,7 +67,7 @@ impl Splits {
 }
 
 /// The adjacent pairs of tokens in a split, overlapping ones included.
-pub fn adjacent(symbols: &[u32]) -> impl Iterator<Item = (u32, u32)> {
+pub(crate) fn adjacent(symbols: &[u32]) -> impl Iterator<Item = (u32, u32)> {
     symbols.windows(2).map(|pair| (pair[0], pair[1])).filter(|&(a, b)| a != OUTSIDE && b != OUTSIDE)
 }
 

@@ -21,8 +21,8 @@ const SHORT: usize = 100;
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::text::marks::WordMarks;
-/// use wordpiece_core::train::splitter::{SplitScratch, Splitter};
+/// use wordpiece_core::text::WordMarks;
+/// use wordpiece_core::train::{SplitScratch, Splitter};
 ///
 /// let marks = WordMarks::Prefix("##".into());
 /// let alphabet = [("h", 0), ("##u", 1), ("##g", 2)];

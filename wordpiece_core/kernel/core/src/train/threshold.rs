@@ -54,7 +54,13 @@ impl Threshold {
     /// * `criterion` - The criterion that scores are of.
     /// * `support` - The count that makes a pair eligible.
     /// * `total` - The number of tokens in the corpus.
-    pub fn may_hide(&self, score: &Score, criterion: Criterion, support: u64, total: u64) -> bool {
+    pub(crate) fn may_hide(
+        &self,
+        score: &Score,
+        criterion: Criterion,
+        support: u64,
+        total: u64,
+    ) -> bool {
         let by_count = support < self.least_count
             && match criterion {
                 Criterion::Frequency => score.count() < self.least_count,
@@ -111,7 +117,7 @@ impl Ladder {
     }
 
     /// The level of a pair. None: it is never eligible. `left`, `right`: the counts of its tokens.
-    pub fn level_of_pair(&self, count: u64, left: u64, right: u64) -> Option<u16> {
+    pub(crate) fn level_of_pair(&self, count: u64, left: u64, right: u64) -> Option<u16> {
         let level = self.0.partition_point(|threshold| !threshold.admits(count, left, right));
         (level < self.0.len()).then_some(level as u16)
     }

@@ -11,8 +11,8 @@ use crate::train::splits::OUTSIDE;
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::text::marks::WordMarks;
-/// use wordpiece_core::train::tokens::Tokens;
+/// use wordpiece_core::text::WordMarks;
+/// use wordpiece_core::train::Tokens;
 ///
 /// let marks = WordMarks::Prefix("##".into());
 /// let mut tokens = Tokens::new(vec!["h".into(), "##u".into()], marks, 16);

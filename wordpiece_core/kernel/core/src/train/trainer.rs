@@ -32,7 +32,7 @@ pub struct TrainOptions {
     pub vocab_size: usize,
     /// What ranks pairs.
     pub criterion: Criterion,
-    /// The count that a pair needs to be merged. None: it falls (see [`lower_support`]).
+    /// The count that a pair needs to be merged. None: it falls (see `lower_support`).
     pub min_pair_count: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ pub enum Status {
 
 /// The next support when no pair reaches this one, where `min_pair_count` is `auto`: fifteen
 /// sixteenths of it, rounded down, but 1 at least. (docs/min-pair-count.md says why.)
-pub fn lower_support(support: u64) -> u64 {
+pub(crate) fn lower_support(support: u64) -> u64 {
     (support - support.div_ceil(16)).max(1)
 }
 
@@ -81,12 +81,8 @@ const TRACKED_PART: u64 = 8;
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::text::marks::WordMarks;
-/// use wordpiece_core::train::round::RoundRuns;
-/// use wordpiece_core::train::score::Criterion;
-/// use wordpiece_core::train::splits::Splits;
-/// use wordpiece_core::train::tokens::Tokens;
-/// use wordpiece_core::train::trainer::{Status, TrainOptions, Trainer};
+/// use wordpiece_core::text::WordMarks;
+/// use wordpiece_core::train::{Criterion, RoundRuns, Splits, Status, Tokens, TrainOptions, Trainer};
 ///
 /// let alphabet = ["h", "##u", "##g"].map(String::from).to_vec();
 /// let tokens = Tokens::new(alphabet, WordMarks::Prefix("##".into()), 16);
@@ -120,7 +116,7 @@ pub struct Trainer {
     round_merges: usize,
 }
 
-/// A pair that a round may leave whole, its counts, and its level (see [`threshold`](crate::train::threshold)).
+/// A pair that a round may leave whole, its counts, and its level (see `threshold`).
 pub type Candidate = ((u32, u32), PairCount, u16);
 
 /// The pairs that a round may leave whole.

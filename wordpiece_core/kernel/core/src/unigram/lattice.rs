@@ -52,7 +52,7 @@ impl Lattices {
 
     /// Gives every piece its new number. `numbers`: the new one by the old one, or `u32::MAX` if the
     /// piece is no more.
-    pub fn renumber(&mut self, numbers: &[u32]) {
+    pub(crate) fn renumber(&mut self, numbers: &[u32]) {
         let (mut kept, mut first) = (0, 0);
         for end in &mut self.ends {
             for at in first..*end as usize {
@@ -71,7 +71,7 @@ impl Lattices {
     }
 
     /// Gives back memory that is not in use.
-    pub fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         self.lanes = Default::default();
         self.ids.shrink_to_fit();
         self.lengths.shrink_to_fit();
@@ -123,7 +123,7 @@ impl Calculator {
     /// Calls `each` with every piece and its posterior probability at a place of the run, in units
     /// of 2^-52, by the forward-backward algorithm. Returns the logarithm of the likelihood of the
     /// run in units of 2^-40; None if it has no segmentation into pieces.
-    pub fn posteriors(
+    pub(crate) fn posteriors(
         &mut self,
         lattice: &Lattice<'_>,
         probabilities: &[f64],

@@ -8,10 +8,16 @@
 //! machine: a run takes additions and multiplications in a fixed order, and what it gives is rounded
 //! to a whole number of units before it is added up. `corpus` keeps the runs in memory.
 
-pub mod corpus;
-pub mod lattice;
-pub mod model;
-pub mod runs;
+pub(crate) mod corpus;
+pub(crate) mod lattice;
+pub(crate) mod model;
+pub(crate) mod runs;
 pub mod seeds;
 pub mod steps;
-pub mod sums;
+pub(crate) mod sums;
+
+pub use corpus::Corpus;
+pub use lattice::{Calculator, Lattice, Lattices};
+pub use model::{Finder, UnigramModel};
+pub use runs::{RunCounts, RunSplitter, add_run};
+pub use sums::{Summand, Sums};

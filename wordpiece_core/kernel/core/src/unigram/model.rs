@@ -39,7 +39,7 @@ impl UnigramModel {
     /// # Errors
     ///
     /// Returns [`Error::Data`] if a score is no number that a logarithm of a probability can be.
-    pub fn subset(&self, ids: &[usize], scores: Vec<f64>) -> Result<Self> {
+    pub(crate) fn subset(&self, ids: &[usize], scores: Vec<f64>) -> Result<Self> {
         let pieces = match ids.len() == self.len() {
             true => self.pieces.clone(),
             false => Arc::new(ids.iter().map(|&id| self.pieces[id].clone()).collect()),
@@ -116,7 +116,7 @@ pub struct Lane {
 impl Finder {
     /// For each character of a run in turn, calls `each` with the ids and the lengths, in characters,
     /// of all pieces that begin there, shorter ones first. `lanes` keep their memory for the next run.
-    pub fn each_place(
+    pub(crate) fn each_place(
         &self,
         run: &str,
         lanes: &mut [Lane; LANES],

@@ -36,7 +36,7 @@ impl SeedPiece {
     }
 
     /// How many characters it covers.
-    pub fn covered(&self) -> u128 {
+    pub(crate) fn covered(&self) -> u128 {
         self.count as u128 * self.characters as u128
     }
 }
@@ -78,7 +78,7 @@ impl BestSeeds {
 
 /// Calls `each` with every suffix of a run, truncated to `most` characters, that has enough characters to
 /// be a seed.
-pub fn each_suffix<'a>(run: &'a str, most: usize, mut each: impl FnMut(&'a str)) {
+pub(crate) fn each_suffix<'a>(run: &'a str, most: usize, mut each: impl FnMut(&'a str)) {
     let ends: Vec<usize> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
     let characters = ends.len() - 1;
     for start in 0..characters.saturating_sub(LEAST_CHARACTERS - 1) {

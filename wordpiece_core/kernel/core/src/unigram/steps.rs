@@ -107,7 +107,7 @@ impl UnigramModel {
 }
 
 /// An expected count, of units of 2^-52.
-pub fn from_units(units: u128) -> f64 {
+pub(crate) fn from_units(units: u128) -> f64 {
     units as f64 / (1u64 << UNIT_BITS) as f64
 }
 

@@ -16,7 +16,7 @@ const MARK: [u8; 3] = {
 };
 
 /// The characters behind which a word is split, if a [`SPACE_MARK`] follows.
-pub struct Parts {
+pub(crate) struct Parts {
     ascii: [bool; 128],
     others: Others,
 }

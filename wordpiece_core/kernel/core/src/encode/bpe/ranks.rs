@@ -22,7 +22,7 @@ use crate::base::trie::NONE;
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::encode::bpe::merges_of_ranks;
+/// use wordpiece_core::encode::merges_of_ranks;
 ///
 /// let tokens: [&[u8]; 6] = [b"a", b"b", b"c", b"ab", b"bc", b"abc"];
 /// let ranks = [0, 1, 2, 3, 4, 5];

@@ -58,18 +58,18 @@ impl Encoding {
     }
 
     /// Has the ids of the next text be appended to these.
-    pub fn append_to(&mut self, ids: Vec<u32>) {
+    pub(crate) fn append_to(&mut self, ids: Vec<u32>) {
         (self.first, self.ids) = (ids.len(), ids);
     }
 
     /// Takes the ids out, with those that they were appended to.
-    pub fn take_ids(&mut self) -> Vec<u32> {
+    pub(crate) fn take_ids(&mut self) -> Vec<u32> {
         self.first = 0;
         std::mem::take(&mut self.ids)
     }
 
     /// Takes out those that the ids were appended to.
-    pub fn take_before(&mut self) -> Vec<u32> {
+    pub(crate) fn take_before(&mut self) -> Vec<u32> {
         let ids = self.ids.split_off(self.first);
         self.first = 0;
         std::mem::replace(&mut self.ids, ids)

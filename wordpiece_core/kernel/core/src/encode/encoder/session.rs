@@ -73,7 +73,7 @@ impl Drop for Session<'_> {
 
 impl Session<'_> {
     /// Whether texts may have 2^31 bytes and more.
-    pub fn takes_any_length(&self) -> bool {
+    pub(crate) fn takes_any_length(&self) -> bool {
         self.encoder.is_wordpiece()
     }
 

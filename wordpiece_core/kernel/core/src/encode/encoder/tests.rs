@@ -16,13 +16,7 @@ use wordpiece_testing::{Random, peak_of};
 const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
 
 fn encoder() -> Encoder {
-    let text = TextOptions {
-        clean_text: true,
-        handle_chinese_chars: true,
-        strip_accents: true,
-        lowercase: true,
-        split_punctuation: true,
-    };
+    let text = TextOptions::default();
     let sep = AddedToken { content: "[SEP]".into(), id: 1, ..AddedToken::default() };
     let options = EncoderOptions {
         text: text.into(),

@@ -53,14 +53,14 @@ impl Rounding {
     }
 
     /// What these are the numbers of.
-    pub fn of_bits(bits: [u32; 3]) -> Self {
+    pub(crate) fn of_bits(bits: [u32; 3]) -> Self {
         let [margin, reach, steps] = bits.map(f32::from_bits);
         Rounding { margin, reach, steps }
     }
 
     /// Whether the segmentation is the same behind this sum.
     #[inline]
-    pub fn allows(&self, sum: f32) -> bool {
+    pub(crate) fn allows(&self, sum: f32) -> bool {
         let most = sum.abs() + self.reach;
         // Rounding changes a sum by 2^-24 of it at most, and a choice compares two of them.
         most < RESET_AT * 0.99 && self.margin > self.steps * most * f32::EPSILON
@@ -84,7 +84,7 @@ impl Unigram {
     /// # Panics
     ///
     /// Panics unless [`Unigram::rounds`].
-    pub fn rounded_tokens(
+    pub(crate) fn rounded_tokens(
         &self,
         word: &str,
         sum: &mut f32,
@@ -109,7 +109,7 @@ impl Unigram {
     /// # Panics
     ///
     /// Panics unless [`Unigram::rounds`].
-    pub fn tokens_with_rounding(
+    pub(crate) fn tokens_with_rounding(
         &self,
         word: &str,
         scratch: &mut UnigramScratch,

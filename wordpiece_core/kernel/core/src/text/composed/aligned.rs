@@ -40,7 +40,7 @@ impl AlignedText {
     }
 
     /// The origins of a range of the text; empty if they are not wanted.
-    pub fn origins(&self, range: Range<usize>) -> &[Origin] {
+    pub(crate) fn origins(&self, range: Range<usize>) -> &[Origin] {
         self.origins.as_ref().and_then(|origins| origins.get(range)).unwrap_or_default()
     }
 
@@ -61,7 +61,7 @@ impl AlignedText {
     }
 
     /// Leaves out what is at the end, again and again.
-    pub fn trim_end(&mut self, c: char) {
+    pub(crate) fn trim_end(&mut self, c: char) {
         let end = self.text.trim_end_matches(c).len();
         self.text.truncate(end);
         if let Some(origins) = &mut self.origins {
@@ -75,12 +75,12 @@ impl AlignedText {
     }
 
     /// Whether origins are wanted.
-    pub fn is_aligned(&self) -> bool {
+    pub(crate) fn is_aligned(&self) -> bool {
         self.origins.is_some()
     }
 
     /// Changes the text. `write` is called with the text before, and writes the text afterwards.
-    pub fn rewrite(&mut self, write: impl FnOnce(&str, &mut Writer<'_>)) {
+    pub(crate) fn rewrite(&mut self, write: impl FnOnce(&str, &mut Writer<'_>)) {
         let old = std::mem::take(self);
         let mut new = AlignedText::empty(old.is_aligned());
         memory::reserve_text(&mut new.text, old.text.len());
@@ -172,7 +172,7 @@ impl Writer<'_> {
     }
 
     /// Leaves out what is at the end of what was written, again and again.
-    pub fn trim_end(&mut self, c: char) {
+    pub(crate) fn trim_end(&mut self, c: char) {
         self.new.trim_end(c);
     }
 

@@ -107,7 +107,7 @@ impl Matcher {
     }
 
     /// Whether a text has a match.
-    pub fn is_found_in(&self, text: &str) -> bool {
+    pub(crate) fn is_found_in(&self, text: &str) -> bool {
         match self {
             Matcher::Text(string) => text.contains(string.as_str()),
             Matcher::Regex(regex) => regex.find_from(text, 0).is_some(),

@@ -159,7 +159,7 @@ impl Normalizer {
 
     /// Whether a [`SPACE_MARK`] is put before a text, if that and marks in place of spaces are all that
     /// is done; None if it is not.
-    pub fn marks_spaces(&self) -> Option<bool> {
+    pub(crate) fn marks_spaces(&self) -> Option<bool> {
         let is_mark = |string: &str| string.chars().eq([SPACE_MARK]);
         match self {
             Normalizer::Replace(Matcher::Text(space), mark) => {
@@ -178,7 +178,7 @@ impl Normalizer {
     }
 
     /// Appends its parts that are no sequences.
-    pub fn add_parts<'a>(&'a self, parts: &mut Vec<&'a Normalizer>) {
+    pub(crate) fn add_parts<'a>(&'a self, parts: &mut Vec<&'a Normalizer>) {
         match self {
             Normalizer::Sequence(all) => all.iter().for_each(|part| part.add_parts(parts)),
             part => parts.push(part),
@@ -186,7 +186,7 @@ impl Normalizer {
     }
 
     /// Whether it makes one of several spaces in a row.
-    pub fn merges_spaces(&self) -> bool {
+    pub(crate) fn merges_spaces(&self) -> bool {
         match self {
             Normalizer::Replace(Matcher::Spaces, content) => {
                 content == " " || content.chars().eq([SPACE_MARK])
@@ -197,7 +197,7 @@ impl Normalizer {
 
     /// Normalizes a segment of a text as it is normalized there (see
     /// [`SpaceSplitter`](super::spaces::SpaceSplitter)). `continues`: whether it is not the first.
-    pub fn normalize_segment(&self, text: &mut AlignedText, continues: bool) {
+    pub(crate) fn normalize_segment(&self, text: &mut AlignedText, continues: bool) {
         match self {
             Normalizer::Sequence(parts) => {
                 parts.iter().for_each(|part| part.normalize_segment(text, continues));
@@ -371,7 +371,7 @@ pub fn prepend(text: &mut AlignedText, prefix: &str) {
 }
 
 /// Writes GPT-2's character for each byte.
-pub fn to_byte_characters(text: &mut AlignedText) {
+pub(crate) fn to_byte_characters(text: &mut AlignedText) {
     text.rewrite(|old, new| {
         for c in old.chars() {
             for (index, &byte) in c.encode_utf8(&mut [0; 4]).as_bytes().iter().enumerate() {

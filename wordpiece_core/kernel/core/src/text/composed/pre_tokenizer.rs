@@ -49,7 +49,7 @@ pub enum Prepend {
 
 impl Prepend {
     /// Whether one is put before the first of them, or before another.
-    pub fn is_wanted(self, is_first: bool) -> bool {
+    pub(crate) fn is_wanted(self, is_first: bool) -> bool {
         self == Prepend::Always || self == Prepend::First && is_first
     }
 }
@@ -280,7 +280,7 @@ impl Pieces {
 impl PreTokenizer {
     /// Splits the pieces further, or changes them. `is_first`: whether the text of the pieces is at the
     /// beginning of the raw text, if they do not have origins.
-    pub fn apply(&self, pieces: &mut Pieces, is_first: bool) {
+    pub(crate) fn apply(&self, pieces: &mut Pieces, is_first: bool) {
         match self {
             PreTokenizer::Split(splitting) => {
                 pieces.split(|text, start, found| splitting.split(text, start, found));
@@ -319,7 +319,7 @@ impl PreTokenizer {
     }
 
     /// Whether the text may be another one afterwards.
-    pub fn changes_text(&self) -> bool {
+    pub(crate) fn changes_text(&self) -> bool {
         use PreTokenizer::{ByteCharacters, PrefixSpace, Spaces};
         matches!(self, PrefixSpace | ByteCharacters | Spaces { .. })
     }

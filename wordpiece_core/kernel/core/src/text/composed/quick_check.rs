@@ -44,7 +44,7 @@ fn inert(quick: impl Fn(std::iter::Once<char>) -> IsNormalized) -> Inert {
 
 /// Whether a text has only characters that its form leaves as they are: then the text is in that form
 /// (Unicode Standard Annex #15, section 9). It may be in it without that.
-pub fn is_normalized(text: &str, form: Form) -> bool {
+pub(crate) fn is_normalized(text: &str, form: Form) -> bool {
     if text.is_ascii() {
         return true;
     }

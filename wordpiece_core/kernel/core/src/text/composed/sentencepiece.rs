@@ -65,14 +65,14 @@ impl SentencePiece {
     }
 
     /// See [`Normalizer::marks_spaces`](super::normalizer::Normalizer::marks_spaces).
-    pub fn marks_spaces(&self) -> Option<bool> {
+    pub(crate) fn marks_spaces(&self) -> Option<bool> {
         let only_marks = self.map.is_empty() && self.symbols.is_none() && self.space == SPACE_MARK;
         (only_marks && !self.removes_extra && !self.adds_last).then_some(self.adds_first)
     }
 
     /// The map, whether a mark is put before texts, and whether several spaces are one; None if more is done,
     /// or no marks are made.
-    pub fn map_of_words(&self) -> Option<(&CharsMap, bool, bool)> {
+    pub(crate) fn map_of_words(&self) -> Option<(&CharsMap, bool, bool)> {
         let of_words = self.symbols.is_none() && self.space == SPACE_MARK && !self.adds_last;
         of_words.then_some((&self.map, self.adds_first, self.removes_extra))
     }

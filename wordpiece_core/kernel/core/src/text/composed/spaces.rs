@@ -237,7 +237,7 @@ impl SpaceSplitter {
 
     /// Whether text is split before a character.
     #[inline]
-    pub fn is_separator(&self, c: char) -> bool {
+    pub(crate) fn is_separator(&self, c: char) -> bool {
         c == ' ' || self.separators.binary_search(&c).is_ok()
     }
 

@@ -86,7 +86,7 @@ impl Pattern {
     /// # Examples
     ///
     /// ```
-    /// use wordpiece_core::text::patterns::Pattern;
+    /// use wordpiece_core::text::Pattern;
     ///
     /// let gpt2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
     /// assert_eq!(Pattern::of_regex(gpt2), Some(Pattern::GPT2));

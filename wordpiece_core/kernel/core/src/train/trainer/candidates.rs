@@ -15,7 +15,7 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if a pair is not of tokens of this training.
+    /// Returns [`Error::Data`](crate::Error::Data) if a pair is not of tokens of this training.
     pub fn largest(&self, pairs: &PairCounts) -> Result<u64> {
         self.tokens.check(pairs.keys().flat_map(|&(left, right)| [left, right]))?;
         let fitting = pairs.iter().filter(|((a, b), _)| self.tokens.fits(*a, *b));
@@ -36,7 +36,7 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if the counts contradict each other, and [`Error::Option`] for the
+    /// Returns [`Error::Data`](crate::Error::Data) if the counts contradict each other, and [`Error::Option`](crate::Error::Option) for the
     /// likelihood.
     ///
     /// # Panics
