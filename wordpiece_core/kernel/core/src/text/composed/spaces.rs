@@ -1,9 +1,9 @@
 //! Texts that are split before their spaces, so that each segment is normalized by itself: nearly all of them have
 //! been met before.
 //!
-//! So are those of SentencePiece and of the parts that `tokenizers` has for it, where a word begins at each space.
-//! A text is split before the characters that become a space by themselves, whatever is around them. What cannot
-//! be told so is normalized as a whole, which gives the same words.
+//! The rules are those of SentencePiece, and of the parts that `tokenizers` has for it, by which a word begins at
+//! each space. A text is split before the characters that become a space whatever is around them. A text that is
+//! not known to give the same words so is normalized as a whole.
 
 use foldhash::HashSet;
 use unicode_segmentation::UnicodeSegmentation;
@@ -169,8 +169,9 @@ impl SpaceSplitter {
         aligned: bool,
     ) -> Option<usize> {
         let collapses = self.way == Way::SentencePiece { collapse: true };
+        // At the ends of a text, and of a segment, marks are dropped as spaces are.
         if collapses && text.contains(SPACE_MARK) || aligned && self.moves_spaces {
-            return None; // marks at the ends are dropped as spaces are
+            return None;
         }
         let is_separator = |c| self.is_separator(c);
         let start =
