@@ -143,7 +143,7 @@ mod wide {
 
     /// Which bytes less `low` are less than `count`.
     #[inline(always)]
-    pub(crate) fn is_less(v: Vector, low: u8, count: u8) -> Vector {
+    pub fn is_less(v: Vector, low: u8, count: u8) -> Vector {
         // The range is shifted to begin at the least signed byte: one signed comparison is enough.
         // SAFETY: every x86_64 processor has SSE2.
         unsafe {
@@ -185,7 +185,7 @@ mod wide {
 
     /// Which bytes less `low` are less than `count`.
     #[inline(always)]
-    pub(crate) fn is_less(v: Vector, low: u8, count: u8) -> Vector {
+    pub fn is_less(v: Vector, low: u8, count: u8) -> Vector {
         // SAFETY: every aarch64 processor that this is built for has NEON.
         unsafe { vcltq_u8(vsubq_u8(v, vdupq_n_u8(low)), vdupq_n_u8(count)) }
     }
@@ -220,7 +220,7 @@ mod wide {
     }
 
     /// Which bytes less `low` are less than `count`.
-    pub(crate) fn is_less(v: Vector, low: u8, count: u8) -> Vector {
+    pub fn is_less(v: Vector, low: u8, count: u8) -> Vector {
         v.map(|b| if b.wrapping_sub(low) < count { 0xFF } else { 0 })
     }
 

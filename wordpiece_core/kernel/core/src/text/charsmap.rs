@@ -49,14 +49,7 @@ impl CharsMap {
             return Err(damaged("its results have no end"));
         }
         let mut map = CharsMap { units, results, may_change: Vec::new() };
-        map.check().map_err(damaged)?;
-        let mut bits = vec![0; 0x11_0000 / 64];
-        map.for_each(|string, _| {
-            // Of several characters all but the first are those that few texts have.
-            let last = string.chars().next_back().unwrap_or_default();
-            bits[last as usize / 64] |= 1 << (last as usize % 64);
-        });
-        map.may_change = bits;
+        map.may_change = map.check().map_err(damaged)?;
         Ok(map)
     }
 
@@ -72,9 +65,11 @@ impl CharsMap {
         self.is_empty() || text.chars().all(is_left)
     }
 
-    /// Whether all strings and results are there. Strings may share nodes, but not without end.
-    fn check(&self) -> std::result::Result<(), &'static str> {
+    /// Checks that all strings and results are there. Strings may share nodes, but not without end. Returns a bit
+    /// for each character that is the last of a string: of several, that is one which few texts have.
+    fn check(&self) -> std::result::Result<Vec<u64>, &'static str> {
         let mut strings = 0;
+        let mut last_ones = vec![0; 0x11_0000 / 64];
         let mut fault = Ok(());
         self.walk(&mut |string, result| {
             strings += 1;
@@ -82,13 +77,16 @@ impl CharsMap {
                 fault = Err("its array has no end");
             } else if let Some(at) = result {
                 let is_there = self.results.is_char_boundary(at) && at < self.results.len();
-                if !is_there || std::str::from_utf8(string).is_err() {
-                    fault = Err("a string or its result is not there");
+                match std::str::from_utf8(string).map(|string| string.chars().next_back()) {
+                    Ok(Some(last)) if is_there => {
+                        last_ones[last as usize / 64] |= 1 << (last as usize % 64);
+                    }
+                    _ => fault = Err("a string or its result is not there"),
                 }
             }
             fault.is_ok()
         });
-        fault
+        fault.map(|()| last_ones)
     }
 
     /// Calls `each` with every beginning of a string, and where the result begins if it is a whole one;

@@ -255,9 +255,9 @@ impl Composed {
     pub fn segment_pieces(&self, segment: &str, aligned: bool) -> Pieces {
         let mut text = AlignedText::new(segment, 0, aligned);
         if let Some(normalizer) = &self.normalizer {
-            let is_separator =
+            let continues =
                 |spaces: &SpaceSplitter| segment.starts_with(|c| spaces.is_separator(c));
-            normalizer.normalize_segment(&mut text, self.spaces.as_ref().is_some_and(is_separator));
+            normalizer.normalize_segment(&mut text, self.spaces.as_ref().is_some_and(continues));
         }
         self.pieces(text, true)
     }

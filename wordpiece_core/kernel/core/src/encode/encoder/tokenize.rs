@@ -51,7 +51,7 @@ pub(super) fn too_long(text: &str) -> Error {
 impl Encoder {
     /// Puts the mark of words before a word.
     #[inline]
-    pub(super) fn put_mark(&self, word: &mut String) {
+    fn put_mark(&self, word: &mut String) {
         if let Some(mark) = self.word_mark
             && !word.is_empty()
             && !word.starts_with(mark)

@@ -393,18 +393,14 @@ fn precompiled(text: &mut AlignedText, charsmap: &CharsMap) {
             each_mapped(old, charsmap, |part, result| new.put(result.unwrap_or(part), None));
         });
     }
-    let mut is_changed = false;
-    each_mapped(text.text(), charsmap, |_, result| is_changed |= result.is_some());
-    if is_changed {
-        text.rewrite(|old, new| {
-            let mut changes: Vec<(char, isize)> = Vec::new();
-            each_mapped(old, charsmap, |part, result| match result {
-                Some(result) => change_to(&mut changes, part, result),
-                None => changes.extend(part.chars().map(|c| (c, 0))),
-            });
-            changes.into_iter().for_each(|(c, change)| new.push(c, change));
+    text.rewrite(|old, new| {
+        let mut changes: Vec<(char, isize)> = Vec::new();
+        each_mapped(old, charsmap, |part, result| match result {
+            Some(result) => change_to(&mut changes, part, result),
+            None => changes.extend(part.chars().map(|c| (c, 0))),
         });
-    }
+        changes.into_iter().for_each(|(c, change)| new.push(c, change));
+    });
 }
 
 /// Calls `each` with every part of a text that is looked up in the map, and with what it becomes, if it is there.

@@ -52,6 +52,11 @@ impl Way {
         !matches!(self, Way::Spaces | Way::SentencePiece { collapse: false })
     }
 
+    /// Whether there are none at the ends of a text, and no mark there either.
+    fn collapses(self) -> bool {
+        self == Way::SentencePiece { collapse: true }
+    }
+
     /// Whether characters are looked up wherever they are, not by graphemes.
     fn is_plain(self) -> bool {
         matches!(self, Way::SentencePiece { .. })
@@ -122,7 +127,6 @@ impl SpaceSplitter {
         let is_space = |c: char| c == ' ' || way == Way::Words && is_whitespace(c);
         let (mut spaces, mut dropped) = (Vec::new(), Vec::new());
         let (mut mapped, mut joined): (HashSet<char>, HashSet<char>) = Default::default();
-        let collapses = way == Way::SentencePiece { collapse: true };
         let (mut is_known, mut moves_spaces) = (true, false);
         map.into_iter().for_each(|map| {
             map.for_each(|string, result| {
@@ -138,8 +142,8 @@ impl SpaceSplitter {
                         is_known &= !result.is_empty();
                     }
                 }
-                is_known &= !(collapses && result.contains(SPACE_MARK));
-                moves_spaces |= collapses && result.ends_with(' ') && becomes != Some(' ');
+                is_known &= !(way.collapses() && result.contains(SPACE_MARK));
+                moves_spaces |= way.collapses() && result.ends_with(' ') && becomes != Some(' ');
             });
         });
         spaces.extend(('\0'..='\u{3000}').filter(|&c| is_space(c) && !mapped.contains(&c)));
@@ -168,7 +172,7 @@ impl SpaceSplitter {
         is_first: bool,
         aligned: bool,
     ) -> Option<usize> {
-        let collapses = self.way == Way::SentencePiece { collapse: true };
+        let collapses = self.way.collapses();
         // At the ends of a text, and of a segment, marks are dropped as spaces are.
         if collapses && text.contains(SPACE_MARK) || aligned && self.moves_spaces {
             return None;
