@@ -33,7 +33,6 @@ use crate::encode::sampling::SplitMix64;
 
 pub use lattice::Weights;
 use lattice::WordLattice;
-pub use rounding::Rounding;
 use rounding::{ScoreSum, is_exact};
 
 /// How words become tokens.
@@ -101,6 +100,10 @@ pub struct UnigramScratch {
     rounded: Vec<Node<f32>>,
     /// The pieces of a word: where each begins and ends, and its id.
     pieces: Vec<Piece>,
+    /// Whether a piece ends at each place of a word.
+    chosen: Vec<bool>,
+    /// The scores of the pieces, in 32 bits.
+    pub(crate) added: Vec<f32>,
     lattice: WordLattice,
 }
 

@@ -6,7 +6,7 @@ use super::encoding::Encoding;
 use super::spans::{CharPosition, push_with_spans, spans};
 use super::tokenize::Scratch;
 use crate::base::memory;
-use crate::encode::unigram::{Rounding, Unigram};
+use crate::encode::unigram::Unigram;
 use crate::text::segment_table::{Batch, MISSING, SegmentTable};
 use crate::text::segments::{BlockSegments, Segment, SegmentSink};
 
@@ -20,12 +20,15 @@ pub(super) const CACHED: usize = 1024;
 /// The id of a token, and the characters of its segment that it stands for.
 pub(super) type SpannedToken = (u32, [u32; 2]);
 
+/// The score of a piece, in 32 bits, and the id of a token.
+type ScoredToken = (f32, u32);
+
 /// The caches of a session, and what the segments of all are gathered in.
 #[derive(Default)]
 pub(super) struct Caches {
     pub(super) ids: Cache<u32>,
     pub(super) spans: Cache<SpannedToken>,
-    pub(super) rounded: Cache<u32>,
+    pub(super) rounded: Cache<ScoredToken>,
     pub(super) batch: Batch<true>,
 }
 
@@ -292,10 +295,10 @@ impl TakeSegments for TakeIds<'_> {
         let known = self.cache.known(&segment, found).unwrap_or_else(|| self.first_seen(&segment));
         if known.kind() as usize <= HELD {
             let ids = self.encoder.held_ids.unpack(known);
-            self.encoding.push_all(&ids[..known.kind() as usize]);
+            self.encoding.push_all(ids[..known.kind() as usize].iter().copied());
             self.encoding.words += known.words();
         } else if known.kind() == LISTED {
-            self.encoding.push_all(known.of(&self.cache.list));
+            self.encoding.push_all(known.of(&self.cache.list).iter().copied());
             self.encoding.words += known.words();
         } else {
             self.encoder.tokenize(&segment, self.scratch);
@@ -385,12 +388,13 @@ impl TakeSegments for TakeSpans<'_, '_> {
     }
 }
 
-/// Appends the ids of segments of a unigram model whose sums are rounded. The list of its cache has
-/// for each segment the rounding, the number of its pieces, their scores as bits, and the ids.
+/// Appends the ids of segments of a unigram model whose sums are rounded. The list of its cache has for each
+/// segment the limit of sums and the number of its tokens; then its pieces and its tokens, which are not as many
+/// where characters are unknown: there are scores of 0 behind the pieces, or ids behind the tokens.
 pub(super) struct TakeRounded<'a> {
     pub(super) encoder: &'a Encoder,
     pub(super) unigram: &'a Unigram,
-    pub(super) cache: &'a mut Cache<u32>,
+    pub(super) cache: &'a mut Cache<ScoredToken>,
     pub(super) scratch: &'a mut Scratch,
     pub(super) encoding: &'a mut Encoding,
     /// Of the scores of what is before the segment.
@@ -421,40 +425,38 @@ impl TakeRounded<'_> {
     /// Appends the ids, if they are these behind the sum.
     #[inline(always)]
     fn push(&mut self, known: Known) -> bool {
-        let [margin, reach, steps, pieces, ref items @ ..] = *known.of(&self.cache.list) else {
-            return false;
-        };
-        if !Rounding::of_bits([margin, reach, steps]).allows(*self.sum) {
+        let [(limit, tokens), ref items @ ..] = *known.of(&self.cache.list) else { return false };
+        if self.sum.abs() >= limit {
             return false;
         }
-        let (scores, ids) = items.split_at(pieces as usize);
-        *self.sum = scores.iter().fold(*self.sum, |sum, &score| sum + f32::from_bits(score));
-        self.encoding.push_all(ids);
-        self.encoding.words += usize::from(!ids.is_empty());
+        *self.sum = items.iter().fold(*self.sum, |sum, &(score, _)| sum + score);
+        self.encoding.push_all(items[..tokens as usize].iter().map(|&(_, id)| id));
+        self.encoding.words += usize::from(tokens > 0);
         true
     }
 
     /// Nothing is known of a segment unless it is one word with few tokens.
     #[cold]
     fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
-        let (mut rounding, mut added) = (Rounding::default(), Vec::new());
         let TakeRounded { encoder, unigram, cache, scratch, .. } = self;
+        let mut limit = 0.0;
         encoder.find_words(segment, scratch);
         encoder.tokenize_words(scratch, |word, scratch, tokens| {
-            let scratch = &mut scratch.unigram;
-            rounding = unigram.tokens_with_rounding(word, scratch, tokens, &mut added);
+            limit = unigram.tokens_with_limit(word, &mut scratch.unigram, tokens);
         });
-        let items = 4 + added.len() + scratch.tokens.len();
-        let start = cache.make_room(segment, items);
+        let (tokens, added) = (&scratch.tokens, &scratch.model.unigram.added);
+        let items = added.len().max(tokens.len());
+        let start = cache.make_room(segment, 1 + items);
         let known = match scratch.ends.len() {
-            0 | 1 => Known::listed(start, items, 0),
+            1 => Known::listed(start, 1 + items, 0),
             _ => None,
         };
         if known.is_some() {
-            cache.list.extend(rounding.bits());
-            cache.list.push(added.len() as u32);
-            cache.list.extend(added.iter().map(|score| score.to_bits()));
-            cache.list.extend(scratch.tokens.iter().map(|token| token.id));
+            cache.list.push((limit, tokens.len() as u32));
+            cache.list.extend((0..items).map(|i| {
+                let id = tokens.get(i).map_or(0, |token| token.id);
+                (added.get(i).copied().unwrap_or_default(), id)
+            }));
         }
         cache.insert(segment, known.unwrap_or(ANEW))
     }

@@ -120,8 +120,8 @@ impl Encoding {
 
     /// Appends ids.
     #[inline(always)]
-    pub(super) fn push_all(&mut self, ids: &[u32]) {
-        memory::extend_from_slice(&mut self.ids, ids);
+    pub(super) fn push_all(&mut self, ids: impl ExactSizeIterator<Item = u32>) {
+        memory::extend(&mut self.ids, ids);
     }
 
     /// Appends the ids of so many segments, of up to `N` ids each. `next`: N ids of a segment, and how
@@ -149,7 +149,7 @@ impl Encoding {
 
     /// Appends the ids of a segment that was tokenized.
     pub(super) fn push_new(&mut self, scratch: &Scratch) {
-        scratch.tokens.iter().for_each(|token| self.push(token.id));
+        self.push_all(scratch.tokens.iter().map(|token| token.id));
         self.words += scratch.words_with_tokens();
     }
 
@@ -157,7 +157,7 @@ impl Encoding {
     /// before those that they are counted from.
     #[inline]
     pub(super) fn push_cached(&mut self, tokens: &[(u32, [u32; 2])], first: u32) {
-        tokens.iter().for_each(|&(id, _)| self.push(id));
+        self.push_all(tokens.iter().map(|&(id, _)| id));
         let word = self.next_word;
         memory::extend(
             &mut self.spans,

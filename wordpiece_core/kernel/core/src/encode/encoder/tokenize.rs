@@ -17,7 +17,7 @@ const LONG: usize = 1 << 12;
 /// What segments are tokenized in. It is kept, so that memory is asked for only once.
 #[derive(Default)]
 pub(super) struct Scratch {
-    model: ModelScratch,
+    pub(super) model: ModelScratch,
     /// The words of a segment, one behind the other.
     pub(super) word: String,
     pub(super) tokens: Vec<Token>,

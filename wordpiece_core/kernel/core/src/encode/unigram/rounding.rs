@@ -35,38 +35,6 @@ impl ScoreSum for f32 {
     }
 }
 
-/// What is known of a word whose sums are rounded: for which sums before it the segmentation stays the same.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Rounding {
-    /// By how much each choice was made, at least.
-    margin: f32,
-    /// The largest distance of a sum within the word from the sum before it.
-    reach: f32,
-    /// How many sums are rounded, at most, up to a choice.
-    steps: f32,
-}
-
-impl Rounding {
-    /// It as numbers.
-    pub fn bits(&self) -> [u32; 3] {
-        [self.margin, self.reach, self.steps].map(f32::to_bits)
-    }
-
-    /// What these are the numbers of.
-    pub(crate) fn of_bits(bits: [u32; 3]) -> Self {
-        let [margin, reach, steps] = bits.map(f32::from_bits);
-        Rounding { margin, reach, steps }
-    }
-
-    /// Whether the segmentation is the same behind this sum.
-    #[inline]
-    pub(crate) fn allows(&self, sum: f32) -> bool {
-        let most = sum.abs() + self.reach;
-        // Rounding changes a sum by 2^-24 of it at most, and a choice compares two of them.
-        most < RESET_AT * 0.99 && self.margin > self.steps * most * f32::EPSILON
-    }
-}
-
 impl Unigram {
     /// Whether the segmentation of a word depends on what is before it: sums are rounded to 32 bits, and the
     /// scores are not such that all sums are exact.
@@ -99,52 +67,46 @@ impl Unigram {
         self.push_tokens(word, pieces, tokens);
     }
 
-    /// Segments a word as [`Unigram::tokens`] does, and tells for which sums that is right.
-    ///
-    /// # Arguments
-    ///
-    /// * `word`, `scratch`, `tokens` - As for [`Unigram::tokens`].
-    /// * `added` - Where the scores of the pieces are written, in 32 bits. It is cleared first.
+    /// Segments a word as [`Unigram::tokens`] does; the scores of the pieces, in 32 bits, are in the scratch then.
+    /// Returns the limit of sums before the word: behind all whose absolute value is smaller, the segmentation is
+    /// the same.
     ///
     /// # Panics
     ///
     /// Panics unless [`Unigram::rounds`].
-    pub(crate) fn tokens_with_rounding(
+    pub(crate) fn tokens_with_limit(
         &self,
         word: &str,
         scratch: &mut UnigramScratch,
         tokens: &mut Vec<Token>,
-        added: &mut Vec<f32>,
-    ) -> Rounding {
+    ) -> f32 {
         self.tokens(word, scratch, tokens);
         let scores = self.rounded.as_deref().expect("sums are rounded");
-        let pieces = scratch.pieces.iter();
+        let UnigramScratch { nodes, pieces, chosen, added, .. } = scratch;
         added.clear();
-        added.extend(pieces.map(|&(.., id)| {
+        added.extend(pieces.iter().map(|&(.., id)| {
             if id == self.unk_id { self.unk_score as f32 } else { scores[id as usize] }
         }));
-        let nodes = &scratch.nodes;
         if nodes.len() != word.len() + 1 {
-            return Rounding::default(); // longer than a window: then it is right behind no sum
+            return 0.0; // longer than a window: then it is right behind no sum
         }
-        let mut chosen = vec![false; nodes.len()];
-        scratch.pieces.iter().for_each(|&(_, end, _)| chosen[end as usize] = true);
-        let mut margin = f64::INFINITY;
+        chosen.clear();
+        chosen.resize(nodes.len(), false);
+        pieces.iter().for_each(|&(_, end, _)| chosen[end as usize] = true);
+        let mut margin = f64::INFINITY; // by which each choice was made, at least
         self.each_candidate(word, 0, |start, end, id| {
             let node = nodes[end];
             if chosen[end] && (node.start, node.id) != (start as u32, id) {
-                let other = nodes[start].score + self.score(id);
-                margin = margin.min(node.score - other);
+                margin = margin.min(node.score - (nodes[start].score + self.score(id)));
             }
         });
         let reached = nodes.iter().filter(|node| node.start != NONE);
         let reach = reached.map(|node| node.score.abs()).fold(0.0, f64::max);
-        Rounding {
-            // Rounded down and up, and with more steps than there are: these are bounds.
-            margin: (margin - margin.min(1.0) * 1e-6) as f32 - 1e-6,
-            reach: reach as f32 * 1.001 + 1.0,
-            steps: word.chars().count() as f32 + 4.0,
-        }
+        // Up to a choice, so many sums are rounded, each by 2^-24 of it at most, and it compares two.
+        // There are more steps than that, and the margin is a bit smaller than it was: these are bounds.
+        let steps = word.chars().count() as f64 + 4.0;
+        let most = (margin - margin.min(1.0) * 1e-6 - 1e-6) / (steps * f64::from(f32::EPSILON));
+        (most.min(0.99 * f64::from(RESET_AT)) - 1.001 * reach - 1.0) as f32
     }
 }
 

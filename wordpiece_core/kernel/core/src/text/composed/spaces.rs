@@ -6,6 +6,7 @@
 //! not known to give the same words so is normalized as a whole.
 
 use foldhash::HashSet;
+use memchr::memmem;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::aligned::AlignedText;
@@ -174,7 +175,7 @@ impl SpaceSplitter {
     ) -> Option<usize> {
         let collapses = self.way.collapses();
         // At the ends of a text, and of a segment, marks are dropped as spaces are.
-        if collapses && text.contains(SPACE_MARK) || aligned && self.moves_spaces {
+        if collapses && has_mark(text) || aligned && self.moves_spaces {
             return None;
         }
         let is_separator = |c| self.is_separator(c);
@@ -263,6 +264,11 @@ impl SpaceSplitter {
         }
         self.way.is_plain() || text[..at].chars().next_back().is_none_or(|before| breaks(before, c))
     }
+}
+
+/// Whether a mark is in a text. Its bytes are searched for together: some texts have one of them everywhere.
+fn has_mark(text: &str) -> bool {
+    memmem::find(text.as_bytes(), SPACE_MARK.encode_utf8(&mut [0; 4]).as_bytes()).is_some()
 }
 
 /// Whether a grapheme ends between two characters, as far as they alone decide it: they do if the second is a
