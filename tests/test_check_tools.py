@@ -21,8 +21,8 @@ def tools(tmp_path: Path) -> Path:
         found = shutil.which(name)
         assert found is not None, name
         (tmp_path / name).symlink_to(found)
-    program(tmp_path, "cargo", "cargo 1.88.0")
-    program(tmp_path, "rustc", "rustc 1.88.0 (6b00bc388 2025-06-23)")
+    program(tmp_path, "cargo", "cargo 1.89.0")
+    program(tmp_path, "rustc", "rustc 1.89.0 (6b00bc388 2025-06-23)")
     return tmp_path
 
 
@@ -41,7 +41,7 @@ def check(tools: Path, python: str = sys.executable) -> tuple[int, list[str]]:
     return done.returncode, done.stderr.splitlines()
 
 
-@pytest.mark.parametrize("version", ["1.88.0", "1.100.0-nightly", "2.0.0-beta.1"])
+@pytest.mark.parametrize("version", ["1.89.0", "1.100.0-nightly", "2.0.0-beta.1"])
 def test_nothing_is_said_where_all_is_there(tools: Path, version: str) -> None:
     program(tools, "rustc", f"rustc {version} (6b00bc388 2025-06-23)")
     assert check(tools) == (0, [])
@@ -54,9 +54,9 @@ def test_nothing_is_said_where_all_is_there(tools: Path, version: str) -> None:
             "cargo",
             None,
             0,
-            ("needs Rust 1.88 or later, but there is no cargo", "https://rustup.rs"),
+            ("needs Rust 1.89 or later, but there is no cargo", "https://rustup.rs"),
         ),
-        ("rustc", "rustc 1.87.0 (17067e9ac 2025-05-09)", 0, ("but rustc is 1.87.0",)),
+        ("rustc", "rustc 1.88.0 (17067e9ac 2025-05-09)", 0, ("but rustc is 1.88.0",)),
         ("rustc", "rustc 1.9.9 (17067e9ac 2025-05-09)", 0, ("but rustc is 1.9.9",)),
         ("rustc", "error: rustup could not choose a version", 1, ("rustup default stable",)),
         ("cc", None, 0, ("no cc",)),

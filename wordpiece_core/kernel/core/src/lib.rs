@@ -2,7 +2,7 @@
 //!
 //! | to | read first |
 //! |---|---|
-//! | split texts into words | [`text::PreTokenizer`] |
+//! | split texts into words | [`text::BertRules`] |
 //! | count words | [`count::WordCounter`] |
 //! | train WordPiece or BPE | [`train::Splitter`], [`train::Trainer`] |
 //! | train Unigram | [`unigram::Corpus`] |
@@ -81,7 +81,7 @@
 //! }
 //! ```
 
-#![deny(unsafe_code)] // but for `base::memory`, `text::blocks` and one loop of `encode::encoder::encoding`
+#![deny(unsafe_code)] // but for `base::memory` and one loop of `encode::encoder::encoding`
 
 pub mod base;
 pub mod count;

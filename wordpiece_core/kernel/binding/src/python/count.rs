@@ -7,7 +7,7 @@ use super::text::GivenText;
 use super::{PyResult, run, table};
 use crate::arrow::count::{self, TextCounter, WordTableBatch};
 use wordpiece_core::count::WordCounter;
-use wordpiece_core::text::{PreTokenizer, TextRules};
+use wordpiece_core::text::{BertRules, TextRules};
 
 /// Counts the words of texts, separately for each group. It is full when its memory exceeds
 /// `most_bytes`.
@@ -31,7 +31,7 @@ impl PyWordCounter {
     #[staticmethod]
     #[pyo3(signature = (*, most_bytes=usize::MAX))]
     fn of_chunks(most_bytes: usize) -> Self {
-        PyWordCounter::of(TextRules::Bert(PreTokenizer::chunks()), most_bytes)
+        PyWordCounter::of(TextRules::Bert(BertRules::chunks()), most_bytes)
     }
 
     #[getter]

@@ -276,7 +276,7 @@ impl PyEncoder {
         options: RowMapping,
         pages: Option<Py<PyIdPages>>,
         least_ids: usize,
-    ) -> PyResult<(Vec<PyArrowArray>, Option<PyPages>, [usize; 6])> {
+    ) -> PyResult<(Vec<PyArrowArray>, Option<PyPages>, RowCounts)> {
         let RowMapping { threads, stride, .. } = options;
         if threads == 0 {
             return Err(Error::option("threads: 0 is not a whole number from 1").into());
@@ -327,12 +327,14 @@ impl From<LayoutMapping> for Layout {
     }
 }
 
-fn sum(counts: impl Iterator<Item = [usize; 6]>) -> [usize; 6] {
+/// Tokens, unknown ones, words, the tokens of words, truncated rows, and truncated tokens.
+type RowCounts = [usize; 6];
+
+fn sum(counts: impl Iterator<Item = RowCounts>) -> RowCounts {
     counts.fold([0; 6], |sum, counts| std::array::from_fn(|i| sum[i] + counts[i]))
 }
 
-/// Tokens, unknown ones, words, the tokens of words, truncated rows, and truncated tokens.
-fn row_counts(rows: &Rows, unk_id: Option<u32>) -> [usize; 6] {
+fn row_counts(rows: &Rows, unk_id: Option<u32>) -> RowCounts {
     let unknown = unk_id.map_or(0, |unk| rows.ids.iter().filter(|&&id| id == unk).count());
     let truncated = [rows.truncated_rows, rows.truncated_tokens];
     [rows.tokens, unknown, rows.words, rows.word_tokens, truncated[0], truncated[1]]

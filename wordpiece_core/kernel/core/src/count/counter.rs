@@ -174,7 +174,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::text::pre_tokenize::TextOptions;
+    use crate::text::bert::TextOptions;
     use wordpiece_testing::Random;
 
     const PLAIN: TextOptions = TextOptions {

@@ -164,12 +164,12 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
+    use crate::text::bert::{BertRules, TextOptions};
     use wordpiece_testing::Random;
 
     #[test]
     fn counts_like_a_plain_map() {
-        let text = PreTokenizer::new(TextOptions {
+        let text = BertRules::new(TextOptions {
             clean_text: false,
             handle_chinese_chars: true,
             strip_accents: false,

@@ -23,8 +23,8 @@ use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::trie::NONE;
 use crate::encode::byte_fallback::ByteTokens;
-use crate::encode::matcher::Token;
 use crate::encode::sampling::SplitMix64;
+use crate::encode::wordpiece::Token;
 use crate::text::byte_level::{byte_character, character_byte};
 use crate::text::marks::{SPACE_MARK, WORD_END, WordBoundary};
 

@@ -8,7 +8,7 @@
 use crate::base::error::{Error, Result};
 use crate::base::sums::{CountOverflow, add};
 use crate::encode::encoder::{Encoder, Encoding};
-use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
+use crate::text::bert::{BertRules, TextOptions};
 use crate::text::unicode::is_whitespace;
 
 /// BERT's rules without those that change characters: white space, punctuation and CJK characters are
@@ -23,7 +23,7 @@ const WORDS: TextOptions = TextOptions {
 
 /// What is summed up. Characters and bytes are without white space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MeasureSums {
+pub struct Statistics {
     /// Words.
     pub words: u64,
     /// Tokens.
@@ -69,9 +69,9 @@ pub struct PlacedToken {
 /// assert_eq!(uses, [(0, 2), (1, 2), (2, 2)]);
 /// ```
 pub struct Measurer {
-    rules: PreTokenizer,
+    rules: BertRules,
     unk_id: u32,
-    sums: MeasureSums,
+    sums: Statistics,
     /// How often each token is used, by id.
     uses: Vec<u64>,
     /// Of the chunk, from the first character to the end of each word.
@@ -87,9 +87,9 @@ impl Measurer {
     /// * `unk_id` - The id of the unknown token; `u32::MAX` if there is none.
     pub fn new(vocab_size: usize, unk_id: u32) -> Self {
         Measurer {
-            rules: PreTokenizer::new(WORDS),
+            rules: BertRules::new(WORDS),
             unk_id,
-            sums: MeasureSums::default(),
+            sums: Statistics::default(),
             uses: vec![0; vocab_size],
             words: Vec::new(),
         }
@@ -127,8 +127,8 @@ impl Measurer {
     }
 
     /// The sums of characters of a chunk.
-    fn found_in_characters(&self, chunk: &str, tokens: &[PlacedToken]) -> MeasureSums {
-        let mut found = MeasureSums::default();
+    fn found_in_characters(&self, chunk: &str, tokens: &[PlacedToken]) -> Statistics {
+        let mut found = Statistics::default();
         let (mut known_end, mut next) = (0, tokens.iter().peekable());
         for (at, c) in (0u32..).zip(chunk.chars()) {
             while let Some(token) = next.next_if(|token| token.start <= at) {
@@ -163,7 +163,7 @@ impl Measurer {
     }
 
     /// Judges every word by the tokens that overlap it.
-    fn judge_words(&self, tokens: &[PlacedToken], found: &mut MeasureSums) {
+    fn judge_words(&self, tokens: &[PlacedToken], found: &mut Statistics) {
         let mut first = 0;
         for (number, &(start, end)) in self.words.iter().enumerate() {
             while tokens.get(first).is_some_and(|token| token.end <= start) {
@@ -188,14 +188,14 @@ impl Measurer {
 
     /// The sums, and the tokens that were used, with how often each was, in the order of their ids.
     /// What is added from now on is summed up anew.
-    pub fn take(&mut self) -> (MeasureSums, Vec<(u32, u64)>) {
+    pub fn take(&mut self) -> (Statistics, Vec<(u32, u64)>) {
         let uses = (0u32..).zip(&mut self.uses).filter(|(_, uses)| **uses > 0);
         let uses = uses.map(|(id, uses)| (id, std::mem::take(uses))).collect();
         (std::mem::take(&mut self.sums), uses)
     }
 }
 
-impl MeasureSums {
+impl Statistics {
     /// Adds what is found in a text that occurs `count` times.
     fn add(&mut self, found: &Self, count: u64) -> Result<(), CountOverflow> {
         let more = found.all();
@@ -207,8 +207,8 @@ impl MeasureSums {
 
     /// All sums, in the order of the fields.
     pub fn all(&self) -> [u64; 8] {
-        let MeasureSums { words, tokens, characters, bytes, .. } = *self;
-        let MeasureSums { whole_words, continued_words, unknown_words, dropped_characters, .. } =
+        let Statistics { words, tokens, characters, bytes, .. } = *self;
+        let Statistics { whole_words, continued_words, unknown_words, dropped_characters, .. } =
             *self;
         [
             words,
@@ -312,6 +312,6 @@ mod tests {
         let mut tokens = [PlacedToken { id: 1, start: 0, end: 1 }];
         measurer.add("a", 3, &mut tokens).unwrap();
         assert_eq!(measurer.take().1, [(1, 3)]);
-        assert_eq!(measurer.take(), (MeasureSums::default(), vec![]));
+        assert_eq!(measurer.take(), (Statistics::default(), vec![]));
     }
 }

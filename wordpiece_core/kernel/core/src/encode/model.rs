@@ -2,9 +2,10 @@
 
 use crate::base::error::{Error, Result};
 use crate::encode::bpe::{Bpe, BpeScratch, Parts};
-use crate::encode::matcher::{Matcher, Token, UnkScope};
+
 use crate::encode::sampling::{Sampling, SamplingKind, SplitMix64};
 use crate::encode::unigram::{Unigram, UnigramScratch, Weights};
+use crate::encode::wordpiece::{Token, WordPiece};
 use crate::text::marks::{SPACE_MARK, WordBoundary};
 
 /// A model of tokens.
@@ -15,13 +16,6 @@ pub enum Model {
     Bpe(Box<Bpe>),
     /// The segmentation of the largest probability.
     Unigram(Unigram),
-}
-
-/// WordPiece: longest match, and words that are too long are unknown.
-pub struct WordPiece {
-    matcher: Matcher,
-    unk_id: u32,
-    max_word_length: usize,
 }
 
 /// What words are tokenized in. It is kept, so that memory is asked for only once.
@@ -35,39 +29,6 @@ pub struct ModelScratch {
 pub struct Sampler {
     kind: SamplingKind,
     weights: Option<Weights>,
-}
-
-impl WordPiece {
-    /// Makes the model of a vocabulary.
-    ///
-    /// # Arguments
-    ///
-    /// * `vocabulary`, `continuing_prefix`, `unk_id`, `unk_scope` - As for [`Matcher::new`].
-    /// * `max_word_length` - The length, in characters, above which a word is unknown.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Error::Data`] if the vocabulary is too large (see [`Matcher::new`]).
-    pub fn new<'a>(
-        vocabulary: impl Iterator<Item = (&'a str, u32)> + Clone,
-        continuing_prefix: &str,
-        unk_id: u32,
-        unk_scope: UnkScope,
-        max_word_length: usize,
-    ) -> Result<Self> {
-        let matcher = Matcher::new(vocabulary, continuing_prefix, unk_id, unk_scope)?;
-        Ok(WordPiece { matcher, unk_id, max_word_length })
-    }
-
-    fn tokens(&self, word: &str, tokens: &mut Vec<Token>) {
-        let most = self.max_word_length;
-        if word.len() <= most || word.chars().nth(most).is_none() {
-            self.matcher.tokens(word, tokens);
-        } else {
-            tokens.clear();
-            tokens.push(Token::new(self.unk_id, word.len()));
-        }
-    }
 }
 
 impl Model {

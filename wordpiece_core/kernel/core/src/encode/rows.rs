@@ -542,9 +542,9 @@ mod tests {
     use crate::encode::added_tokens::AddedToken;
     use crate::encode::blocks::encode_blocks;
     use crate::encode::encoder::{Encoder, EncoderOptions};
-    use crate::encode::matcher::UnkScope;
-    use crate::encode::model::{Model, WordPiece};
-    use crate::text::pre_tokenize::TextOptions;
+    use crate::encode::model::Model;
+    use crate::encode::wordpiece::{UnkScope, WordPiece};
+    use crate::text::bert::TextOptions;
 
     fn bert_layouts(cls: u32, sep: u32) -> [Layout; 2] {
         let (types, overflow_types) = ([0, 1], [0, 1]);

@@ -28,8 +28,8 @@ use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::trie::{INITIAL_ROOT, NONE, Trie};
 use crate::encode::byte_fallback::ByteTokens;
-use crate::encode::matcher::Token;
 use crate::encode::sampling::SplitMix64;
+use crate::encode::wordpiece::Token;
 
 pub use lattice::Weights;
 use lattice::WordLattice;

@@ -7,7 +7,7 @@
 use foldhash::HashMap;
 
 use crate::base::error::{Error, Result};
-use crate::text::pre_tokenize::PreTokenizer;
+use crate::text::bert::BertRules;
 
 /// A unit that nothing leads to: as those of results, it has a bit that no byte has.
 const FREE: u32 = 1 << 31;
@@ -26,7 +26,7 @@ const MOST_UNITS: usize = 1 << 21;
 /// # Errors
 ///
 /// Returns [`Error::Data`] if the map is too large, which that of no options is.
-pub fn compile(rules: &PreTokenizer) -> Result<Vec<u8>> {
+pub fn compile(rules: &BertRules) -> Result<Vec<u8>> {
     let mut results = Results::default();
     let mut tree = Tree::default();
     let mut becomes = String::new();

@@ -1,5 +1,6 @@
 //! Text to words: the rules that counting and encoding share. Knows strings and bytes only.
 
+pub(crate) mod bert;
 pub(crate) mod blocks;
 pub(crate) mod byte_level;
 pub(crate) mod charsmap;
@@ -8,7 +9,6 @@ pub(crate) mod composed;
 pub(crate) mod csv_rows;
 pub(crate) mod marks;
 pub(crate) mod patterns;
-pub(crate) mod pre_tokenize;
 pub(crate) mod rules;
 pub(crate) mod segment_table;
 pub(crate) mod segments;
@@ -16,12 +16,12 @@ pub(crate) mod sentences;
 pub mod unicode;
 pub mod utf8;
 
+pub use bert::{BertRules, TextOptions};
 pub use compile::compile;
 pub use composed::{AlignedText, Composed, Pieces};
 pub use csv_rows::CsvRows;
 pub use marks::{SPACE_MARK, WORD_END, WordBoundary, WordMarks};
 pub use patterns::Pattern;
-pub use pre_tokenize::{PreTokenizer, TextOptions};
 pub use rules::TextRules;
 pub use segments::{BlockSegments, Bounds, Segment, SegmentSink};
 pub use sentences::sentences;

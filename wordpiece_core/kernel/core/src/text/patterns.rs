@@ -12,15 +12,15 @@
 
 mod block;
 mod classes;
+mod masks;
 mod piece;
 mod regex;
 #[cfg(test)]
 mod tests;
-mod wide;
 
 use self::block::is_letter_lead;
 use self::classes::Classes;
-use self::wide::is_wide_lead;
+use self::masks::is_three_byte_lead;
 use crate::text::blocks::BLOCK;
 use crate::text::segments::{Each, Segment, SegmentSink};
 
@@ -157,7 +157,7 @@ impl Pattern {
     }
 
     /// Gives every piece of a text to `sink` (see
-    /// [`PreTokenizer::segments_into`](crate::text::pre_tokenize::PreTokenizer::segments_into)).
+    /// [`BertRules::segments_into`](crate::text::bert::BertRules::segments_into)).
     #[inline(always)]
     pub fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
         self.split(text, bytes, 0, sink);
@@ -171,7 +171,7 @@ impl Pattern {
         while at < text.len() {
             let after_space = at + (bytes[at] == b' ') as usize;
             let first = if after_space < text.len() { bytes[after_space] } else { b' ' };
-            if first.is_ascii() || is_letter_lead(first) || is_wide_lead(first) {
+            if first.is_ascii() || is_letter_lead(first) || is_three_byte_lead(first) {
                 let block = self.block(classes, bytes, at, text.len());
                 sink.block(bytes, at, &block);
                 at += block.done as usize;

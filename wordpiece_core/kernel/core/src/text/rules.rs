@@ -4,25 +4,25 @@
 use std::sync::Arc;
 
 use crate::base::memory;
+use crate::text::bert::{BertRules, TextOptions};
 use crate::text::composed::Composed;
-use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
 use crate::text::segments::{Each, Segment, SegmentSink};
 
 /// The rules by which text becomes words. They can be shared by threads.
 ///
-/// Text is split in two steps, as [`PreTokenizer`] does it: raw text into segments, and a segment into
+/// Text is split in two steps, as [`BertRules`] does it: raw text into segments, and a segment into
 /// what it becomes. That depends on the segment alone, so segments are the keys of tables and caches.
 #[expect(clippy::large_enum_variant, reason = "few are made, and BERT's are read all the time")]
 pub enum TextRules {
     /// BERT's normalizer and pre-tokenizer. A segment becomes one word, or nothing.
-    Bert(PreTokenizer),
+    Bert(BertRules),
     /// The parts of a `tokenizer.json`. A segment is a word already; it need not be in the text.
     Composed(Arc<Composed>),
 }
 
 impl From<TextOptions> for TextRules {
     fn from(options: TextOptions) -> Self {
-        TextRules::Bert(PreTokenizer::new(options))
+        TextRules::Bert(BertRules::new(options))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Words as the tokens of greedy longest match, of a vocabulary that changes: one that is
 //! extended begins its splits with them, and one that is pruned is asked what each token is worth.
 //!
-//! Encoding has a faster automaton (`encode::matcher`). This one can leave tokens out without being
+//! Encoding has a faster automaton (`encode::wordpiece`). This one can leave tokens out without being
 //! built anew.
 
 use crate::base::error::{Error, Result};

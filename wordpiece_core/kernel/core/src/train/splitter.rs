@@ -7,7 +7,7 @@ use foldhash::HashMap;
 
 use crate::base::memory;
 use crate::encode::bpe::{Bpe, BpeScratch};
-use crate::encode::matcher::Token;
+use crate::encode::wordpiece::Token;
 use crate::text::marks::WordMarks;
 use crate::train::longest::LongestMatch;
 use crate::train::splits::{OUTSIDE, adjacent};

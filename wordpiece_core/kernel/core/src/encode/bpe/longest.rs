@@ -96,7 +96,7 @@ impl Longest {
                 memory::push(&mut too_early, (left, right));
                 continue;
             }
-            if strings[id as usize].is_none() || !may_meet(&tokens, table, left, right, rank) {
+            if strings[id as usize].is_none() || !stay_apart(&tokens, table, left, right, rank) {
                 continue;
             }
             if tokens[id as usize].is_reached {
@@ -107,7 +107,7 @@ impl Longest {
         }
         let is_reached = |id: u32| tokens[id as usize].is_reached;
         let met = |&(left, right): &(u32, u32)| {
-            is_reached(left) && is_reached(right) && had_met(&tokens, table, left, right)
+            is_reached(left) && is_reached(right) && become_neighbours(&tokens, table, left, right)
         };
         if too_early.iter().any(met) {
             return Ok(None); // a token is merged before it is made
@@ -151,7 +151,7 @@ impl Longest {
             let token = &self.tokens[next as usize];
             let end = at + token.length as usize;
             let may_end = dead[end / 64] >> (end % 64) & 1 == 0;
-            if may_end && ids.last().is_none_or(|&last| self.may_meet(table, last, next, pairs)) {
+            if may_end && ids.last().is_none_or(|&last| self.stay_apart(table, last, next, pairs)) {
                 memory::push(ids, next);
                 at = end;
                 next = longest_in(&self.trie, &word[at..]);
@@ -172,28 +172,29 @@ impl Longest {
         self.tokens[id as usize].is_reached
     }
 
-    /// Whether no merge joins two tokens, or parts of them where they meet.
+    /// Whether two tokens side by side stay so: no merge joins them, or parts of them where they meet.
     #[inline(always)]
-    fn may_meet(&self, table: &MergeTable, left: u32, right: u32, pairs: &mut [u64]) -> bool {
+    fn stay_apart(&self, table: &MergeTable, left: u32, right: u32, pairs: &mut [u64]) -> bool {
         let pair = (left as u64) << 32 | (right as u64) << 1; // ids are below 2^31
         let place = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PAIRS);
         let known = &mut pairs[place as usize];
         if *known & !1 != pair {
-            *known = pair | may_meet(&self.tokens, table, left, right, NONE) as u64;
+            *known = pair | stay_apart(&self.tokens, table, left, right, NONE) as u64;
         }
         *known & 1 == 1
     }
 }
 
-/// Whether no merge of a rank below `limit` joins two tokens, or parts of them where they meet.
+/// Whether two tokens side by side stay so: no merge of a rank below `limit` joins them, or parts of them where they
+/// meet.
 #[inline(always)]
-fn may_meet(tokens: &[Made], table: &MergeTable, left: u32, right: u32, limit: u32) -> bool {
-    rank_of(table, left, right) >= limit && had_met(tokens, table, left, right)
+fn stay_apart(tokens: &[Made], table: &MergeTable, left: u32, right: u32, limit: u32) -> bool {
+    rank_of(table, left, right) >= limit && become_neighbours(tokens, table, left, right)
 }
 
 /// Whether two tokens are side by side at some time, whatever becomes of them.
 #[inline(always)]
-fn had_met(tokens: &[Made], table: &MergeTable, left: u32, right: u32) -> bool {
+fn become_neighbours(tokens: &[Made], table: &MergeTable, left: u32, right: u32) -> bool {
     let (mut left, mut right) = (left, right);
     loop {
         // What was made last is undone. Of two of the same rank, the left one was made first.

@@ -135,7 +135,13 @@ impl Cache<SpannedToken> {
     }
 }
 
-/// What a cache knows of a segment, in 64 bits. The lowest byte says what the others are.
+/// What a cache knows of a segment, in 64 bits:
+///
+/// | bits 0 to 7 | 8 to 15 | 16 to 47 | 48 to 63 |
+/// |---|---|---|---|
+/// | how many ids, up to [`HELD`] | words | the ids, see [`HeldIds`] | |
+/// | [`LISTED`] | words | where its items are in the list | how many |
+/// | that of [`ANEW`] | | | |
 #[derive(Clone, Copy)]
 struct Known(u64);
 

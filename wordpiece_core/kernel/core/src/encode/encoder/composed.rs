@@ -201,53 +201,52 @@ impl<'e> Session<'e> {
         encoding: &mut Encoding,
     ) {
         let Session { encoder, caches, scratch, drawing, .. } = self;
-        let text = pieces.text.text();
+        let (encoder, text) = (*encoder, pieces.text.text());
+        let bytes = text.as_bytes();
         if characters.is_some() && text.len() > MOST_BYTES {
             give_up(too_long(text));
         }
-        let bytes = text.as_bytes();
-        let is_cached = drawing.is_none() && !encoder.splits_at_spaces; // then its keys are segments
-        if !is_cached || encoder.options.model.rounding().is_some() {
-            let mut sum = 0.0;
-            pieces.each(|range| {
-                let segment =
-                    Segment { raw: &text[range.clone()], start: range.start, added: false };
-                encoder.take_piece(&segment, scratch);
-                tokenize_anew(encoder, drawing.as_mut(), &mut sum, scratch);
-                match characters {
-                    None => encoding.push_new(scratch),
-                    Some(characters) => {
-                        let mut tokens = Vec::new();
-                        spans(encoder, scratch, |_, token, _| tokens.push(token));
-                        push_spanned(
-                            encoder,
-                            &tokens,
-                            &segment,
-                            &pieces.text,
-                            characters,
-                            encoding,
-                        );
-                    }
-                }
-            });
+        let model = &encoder.options.model;
+        // If texts are split at spaces, the keys of the caches are segments.
+        if drawing.is_some() || encoder.splits_at_spaces || model.rounding().is_some() {
+            self.push_pieces_anew(pieces, characters, encoding);
         } else if let Some(characters) = characters {
             let cache = &mut caches.spans;
-            let text_of = &pieces.text;
             let taker =
-                TakeAligned { encoder, cache, scratch, encoding, text: text_of, characters };
+                TakeAligned { encoder, cache, scratch, encoding, text: &pieces.text, characters };
             let mut gathering = Gathering::new(text, &mut caches.batch, taker);
             pieces.each(|range| gathering.segment(bytes, range.start, range.end));
             gathering.flush();
+        } else if let (Some(parts), Some(word)) = (model.parts(), pieces.only()) {
+            self.push_word(text, encoding, |gathering| {
+                parts.each(word, false, |part| gathering.segment(bytes, part.start, part.end));
+            });
         } else {
-            match (encoder.options.model.parts(), pieces.only()) {
-                (Some(parts), Some(word)) => self.push_word(text, encoding, |gathering| {
-                    parts.each(word, false, |part| gathering.segment(bytes, part.start, part.end));
-                }),
-                _ => self.push_ids(text, encoding, |gathering| {
-                    pieces.each(|range| gathering.segment(bytes, range.start, range.end));
-                }),
-            }
+            self.push_ids(text, encoding, |gathering| {
+                pieces.each(|range| gathering.segment(bytes, range.start, range.end));
+            });
         }
+    }
+
+    /// The same without a cache.
+    fn push_pieces_anew(
+        &mut self,
+        pieces: &Pieces,
+        characters: Option<&CharacterOffsets>,
+        encoding: &mut Encoding,
+    ) {
+        let Session { encoder, scratch, drawing, .. } = self;
+        let (text, mut sum) = (&pieces.text, 0.0);
+        pieces.each(|range| {
+            let raw = &text.text()[range.clone()];
+            let piece = Segment { raw, start: range.start, added: false };
+            encoder.take_piece(&piece, scratch);
+            tokenize_anew(encoder, drawing.as_mut(), &mut sum, scratch);
+            let Some(characters) = characters else { return encoding.push_new(scratch) };
+            let mut tokens = Vec::new();
+            spans(encoder, scratch, |_, token, _| tokens.push(token));
+            push_spanned(encoder, &tokens, &piece, text, characters, encoding);
+        });
     }
 }
 

@@ -6,8 +6,8 @@ use super::Encoder;
 use super::encoding::Encoding;
 use super::tokenize::Scratch;
 use super::trimming::{SharedSpaces, spaces};
-use crate::encode::matcher::Token;
 use crate::encode::model::Model;
+use crate::encode::wordpiece::Token;
 
 /// Appends an added token that is at a range of the text, with its span.
 pub(super) fn push_added(

@@ -4,13 +4,12 @@ use super::cache::{CACHE_LIMIT, CACHED, Caches};
 use super::*;
 use crate::encode::added_tokens::AddedToken;
 use crate::encode::bpe::{Bpe, BpeOptions};
-use crate::encode::matcher::UnkScope;
-use crate::encode::model::WordPiece;
 use crate::encode::unigram::{Unigram, UnigramOptions};
+use crate::encode::wordpiece::{UnkScope, WordPiece};
+use crate::text::bert::{BertRules, TextOptions};
 use crate::text::compile::compile;
 use crate::text::composed::Composed;
 use crate::text::marks::WordBoundary;
-use crate::text::pre_tokenize::{PreTokenizer, TextOptions};
 use wordpiece_testing::{Random, peak_of};
 
 const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
@@ -265,7 +264,7 @@ fn of_spaces(rules: &Arc<Composed>, late: bool) -> Encoder {
 
 /// A compiled map that makes spaces and drops characters; and, if that is wanted, puts spaces around others.
 fn map_of_characters(handle_chinese_chars: bool) -> String {
-    let bert = PreTokenizer::new(TextOptions {
+    let bert = BertRules::new(TextOptions {
         clean_text: true,
         handle_chinese_chars,
         strip_accents: true,

@@ -11,10 +11,10 @@ use super::matches::{Matcher, PatternText};
 use super::quick_check::{self, Form};
 use super::sentencepiece::{SentencePiece, SentencePieceJson};
 use crate::base::error::{Error, Result};
+use crate::text::bert::{is_chinese, is_removed};
 use crate::text::byte_level::byte_character;
 use crate::text::charsmap::CharsMap;
 use crate::text::marks::SPACE_MARK;
-use crate::text::pre_tokenize::{is_chinese, is_removed};
 use crate::text::unicode::{is_whitespace, lowercase};
 
 /// What changes a text before it is split.

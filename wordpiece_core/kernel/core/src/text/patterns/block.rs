@@ -3,10 +3,10 @@
 //! begin.
 
 use super::classes::{Class, Classes};
+use super::masks::{ThreeByteMasks, is_three_byte_lead};
 use super::piece::contraction;
-use super::wide::{Wide, is_wide_lead, three_bytes};
 use super::{Contractions, Lead, Pattern, Tail, Words};
-use crate::text::blocks::{BLOCK, Lanes, below, masks_at};
+use crate::text::blocks::{BLOCK, Lanes, below, masks_at, three_bytes};
 use crate::text::segments::BlockSegments;
 
 /// Whether this is the first byte of two that are a letter. Of those with 0xC3, `×` and `÷` are none.
@@ -123,7 +123,7 @@ impl Pattern {
         if is_next(masks, is_letter_lead) {
             self.add_letters(masks, classes, bytes, at, inside);
         }
-        if is_next(masks, is_wide_lead) {
+        if is_next(masks, is_three_byte_lead) {
             self.add_wide(masks, bytes, at, inside);
             if is_next(masks, is_letter_lead) {
                 self.add_letters(masks, classes, bytes, at, inside);
@@ -153,7 +153,7 @@ impl Pattern {
 
     #[inline(always)]
     fn add_wide(&self, masks: &mut Masks, bytes: &[u8], at: usize, inside: u64) {
-        let Wide { ideograph, kana, sign } = Wide::at(bytes, at);
+        let ThreeByteMasks { ideograph, kana, sign } = ThreeByteMasks::at(bytes, at);
         let [ideograph, kana] = [ideograph, kana].map(|leads| three_bytes(leads) & inside);
         masks.wide_sign = sign;
         masks.apart = match self.words {

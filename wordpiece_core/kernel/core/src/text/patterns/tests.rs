@@ -4,7 +4,7 @@
 use foldhash::HashMap;
 
 use super::classes::Class;
-use super::wide::Wide;
+use super::masks::ThreeByteMasks;
 use super::*;
 use crate::count::segment_counts::SegmentCounts;
 use wordpiece_testing::Random;
@@ -468,14 +468,14 @@ fn letters_of_two_bytes_have_their_case() {
 fn characters_of_three_bytes_are_in_their_class() {
     let mut counts = [0; 3];
     for c in '\u{800}'..='\u{FFFF}' {
-        let Wide { ideograph, kana, sign } = Wide::at(&block_of(c), 0);
+        let ThreeByteMasks { ideograph, kana, sign } = ThreeByteMasks::at(&block_of(c), 0);
         let classes =
             [Class::LETTER | Class::CJK | Class::HAN, Class::LETTER | Class::CJK, Class::SIGN];
         for ((mask, class), count) in
             [ideograph, kana, sign].into_iter().zip(classes).zip(&mut counts)
         {
             if mask != 0 {
-                assert!(mask == 1 && is_wide_lead(lead(c)) && Class::of(c) == class, "{c:?}");
+                assert!(mask == 1 && is_three_byte_lead(lead(c)) && Class::of(c) == class, "{c:?}");
                 *count += 1;
             }
         }

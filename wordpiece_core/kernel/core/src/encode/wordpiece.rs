@@ -1,4 +1,4 @@
-//! Greedy longest match in time linear in the word, whatever the vocabulary.
+//! WordPiece: greedy longest match, in time linear in the word, whatever the vocabulary.
 //!
 //! A double-array trie is walked, one transition for each byte. Where a state has no transition by
 //! the next byte, its *failure link* says how to go on: it has an *output*, the tokens that longest
@@ -32,22 +32,22 @@ pub struct Token {
     pub length: u32,
 }
 
-/// An automaton that splits words into the tokens of a vocabulary.
+/// The model WordPiece: an automaton that splits words into the tokens of a vocabulary.
 ///
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::encode::{Matcher, Token, UnkScope};
+/// use wordpiece_core::encode::{Token, UnkScope, WordPiece};
 ///
 /// let vocabulary = [("[UNK]", 0), ("un", 1), ("##aff", 2), ("##able", 3)];
-/// let matcher = Matcher::new(vocabulary.into_iter(), "##", 0, UnkScope::Word).unwrap();
+/// let wordpiece = WordPiece::new(vocabulary.into_iter(), "##", 0, UnkScope::Word, 100).unwrap();
 /// let mut tokens = Vec::new();
-/// matcher.tokens("unaffable", &mut tokens);
+/// wordpiece.tokens("unaffable", &mut tokens);
 /// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [1, 2, 3]);
-/// matcher.tokens("affable", &mut tokens); // no token begins a word with an a
+/// wordpiece.tokens("affable", &mut tokens); // no token begins a word with an a
 /// assert_eq!(tokens, [Token { id: 0, length: 7 }]);
 /// ```
-pub struct Matcher {
+pub struct WordPiece {
     trie: Trie,
     /// By the index of the state.
     failure_links: Vec<FailureLink>,
@@ -55,6 +55,7 @@ pub struct Matcher {
     outputs: Vec<OutputNode>,
     unk_id: u32,
     unk_scope: UnkScope,
+    max_word_length: usize,
 }
 
 /// How matching goes on at a state that has no transition by the next byte.
@@ -72,12 +73,18 @@ const NO_LINK: FailureLink = FailureLink { output: NONE, target: NONE };
 #[derive(Clone, Copy)]
 struct OutputNode {
     previous: u32,
-    /// A token; or, with a length of zero, another whole list, whose index is the `id`.
-    item: Token,
+    item: OutputItem,
 }
 
-impl Matcher {
-    /// Builds the matcher of a vocabulary, in time linear in the bytes of all tokens, apart from
+#[derive(Clone, Copy)]
+enum OutputItem {
+    Token(Token),
+    /// All of another list, of which this is the last node.
+    List(u32),
+}
+
+impl WordPiece {
+    /// Builds the automaton of a vocabulary, in time linear in the bytes of all tokens, apart from
     /// sorting them.
     ///
     /// # Arguments
@@ -87,6 +94,7 @@ impl Matcher {
     /// * `continuing_prefix` - The prefix of the tokens that continue a word, mostly `##`.
     /// * `unk_id` - The id of the unknown token.
     /// * `unk_scope` - What becomes of a word that the vocabulary cannot cover.
+    /// * `max_word_length` - The length, in characters, above which a word is unknown.
     ///
     /// # Errors
     ///
@@ -97,18 +105,21 @@ impl Matcher {
         continuing_prefix: &str,
         unk_id: u32,
         unk_scope: UnkScope,
+        max_word_length: usize,
     ) -> Result<Self> {
         let continuing = vocabulary
             .clone()
             .filter_map(|(token, id)| Some((token.strip_prefix(continuing_prefix)?, id)));
         let (trie, states) = Trie::new([vocabulary.clone().collect(), continuing.collect()])?;
         let failure_links = vec![NO_LINK; trie.array_len()];
-        let mut matcher = Matcher { trie, failure_links, outputs: Vec::new(), unk_id, unk_scope };
+        let outputs = Vec::new();
+        let mut model =
+            WordPiece { trie, failure_links, outputs, unk_id, unk_scope, max_word_length };
         // A failure link leads to a shallower state, and the shallowest states come first.
         for info in states {
-            matcher.failure_links[info.state as usize] = matcher.failure_link(info)?;
+            model.failure_links[info.state as usize] = model.failure_link(info)?;
         }
-        Ok(matcher)
+        Ok(model)
     }
 
     /// The failure link of a state; those of all shallower states are there.
@@ -119,7 +130,7 @@ impl Matcher {
         if let Some(id) = self.trie.token_id(state).or(single.then_some(self.unk_id)) {
             let token = Token { id, length: depth };
             return Ok(FailureLink {
-                output: self.push_output(NONE, token)?,
+                output: self.push_output(NONE, OutputItem::Token(token))?,
                 target: CONTINUING_ROOT,
             });
         }
@@ -130,7 +141,7 @@ impl Matcher {
             }
             let next = self.failure_links[from as usize];
             if next.output != NONE {
-                output = self.push_output(output, Token { id: next.output, length: 0 })?;
+                output = self.push_output(output, OutputItem::List(next.output))?;
             }
             from = next.target;
         }
@@ -138,7 +149,7 @@ impl Matcher {
     }
 
     /// Makes the list of `previous` and one item more; returns its index.
-    fn push_output(&mut self, previous: u32, item: Token) -> Result<u32> {
+    fn push_output(&mut self, previous: u32, item: OutputItem) -> Result<u32> {
         let index = u32::try_from(self.outputs.len()).ok().filter(|&index| index != NONE);
         let too_many = || Error::data("the vocabulary is too large for 2^32 outputs");
         self.outputs.push(OutputNode { previous, item });
@@ -154,6 +165,10 @@ impl Matcher {
     ///   gaps; an empty word has none.
     pub fn tokens(&self, word: &str, tokens: &mut Vec<Token>) {
         tokens.clear();
+        let most = self.max_word_length;
+        if word.len() > most && word.chars().nth(most).is_some() {
+            return tokens.push(Token::new(self.unk_id, word.len()));
+        }
         let bytes = word.as_bytes();
         let (mut state, mut at) = (INITIAL_ROOT, 0);
         let mut covered = (0, 0); // so many bytes by so many tokens, where a token was unknown
@@ -200,10 +215,10 @@ impl Matcher {
     /// Appends the tokens of an output list. It is read from its end, and then turned round.
     #[inline]
     fn push_tokens(&self, mut at: u32, tokens: &mut Vec<Token>) {
-        if let Some(&OutputNode { previous: NONE, item }) = self.outputs.get(at as usize)
-            && item.length != 0
+        if let Some(&OutputNode { previous: NONE, item: OutputItem::Token(token) }) =
+            self.outputs.get(at as usize)
         {
-            return memory::push(tokens, item); // most lists have one token
+            return memory::push(tokens, token); // most lists have one token
         }
         let start = tokens.len();
         let mut left = Vec::new(); // lists that are not read to their beginnings
@@ -215,12 +230,15 @@ impl Matcher {
                 }
             }
             let OutputNode { previous, item } = self.outputs[at as usize];
-            if item.length == 0 {
-                left.push(previous);
-                at = item.id;
-            } else {
-                memory::push(tokens, item);
-                at = previous;
+            match item {
+                OutputItem::Token(token) => {
+                    memory::push(tokens, token);
+                    at = previous;
+                }
+                OutputItem::List(last) => {
+                    left.push(previous);
+                    at = last;
+                }
             }
         }
     }
@@ -294,11 +312,11 @@ mod tests {
             let listed: Vec<&str> = vocabulary.iter().map(String::as_str).collect();
             for scope in [UnkScope::Word, UnkScope::Character] {
                 let tokens = listed.iter().copied().zip(0..);
-                let matcher = Matcher::new(tokens, "##", UNKNOWN, scope).unwrap();
+                let model = WordPiece::new(tokens, "##", UNKNOWN, scope, 100).unwrap();
                 for _ in 0..10 {
                     let word = random_word(&mut state, 12);
                     let mut found = Vec::new();
-                    matcher.tokens(&word, &mut found);
+                    model.tokens(&word, &mut found);
                     assert_eq!(found, plainly(&listed, &word, scope), "{word} {listed:?}");
                 }
             }
@@ -310,12 +328,12 @@ mod tests {
         let long = "a".repeat(100_000) + "b";
         let vocabulary = ["a", "##a", "##aa", "##b", &format!("##{long}"), &long];
         let tokens = vocabulary.iter().copied().zip(0..);
-        let matcher = Matcher::new(tokens, "##", UNKNOWN, UnkScope::Word).unwrap();
-        assert!(matcher.outputs.len() < 4 * long.len());
+        let model = WordPiece::new(tokens, "##", UNKNOWN, UnkScope::Word, usize::MAX).unwrap();
+        assert!(model.outputs.len() < 4 * long.len());
         let mut found = Vec::new();
-        matcher.tokens(&long.repeat(3)[1..], &mut found);
+        model.tokens(&long.repeat(3)[1..], &mut found);
         assert_eq!(found.len(), long.len() / 2 + 3);
-        matcher.tokens("", &mut found);
+        model.tokens("", &mut found);
         assert!(found.is_empty());
     }
 }

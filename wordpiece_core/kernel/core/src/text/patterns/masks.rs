@@ -2,14 +2,14 @@
 
 use crate::text::blocks::{BLOCK, Lanes, below, masks_at};
 
-/// Whether a character of [`Wide`] may begin with this byte.
+/// Whether a character of [`ThreeByteMasks`] may begin with this byte.
 #[inline(always)]
-pub(super) fn is_wide_lead(byte: u8) -> bool {
+pub(super) fn is_three_byte_lead(byte: u8) -> bool {
     matches!(byte, 0xE2..=0xE9 | 0xEF)
 }
 
 /// The first bytes of characters of three bytes, all of which are in the block.
-pub(super) struct Wide {
+pub(super) struct ThreeByteMasks {
     /// U+4E00 to U+9F7F.
     pub(super) ideograph: u64,
     /// The letters of U+3040 to U+30FF.
@@ -19,7 +19,7 @@ pub(super) struct Wide {
     pub(super) sign: u64,
 }
 
-impl Wide {
+impl ThreeByteMasks {
     /// Those of the block at byte `at`.
     #[inline(always)]
     pub(super) fn at(bytes: &[u8], at: usize) -> Self {
@@ -35,14 +35,8 @@ impl Wide {
             kana = e3 & (x81 & !y80 | x82 & !(y97_to_9c | ya0) | x83 & !ybb) & inside;
             sign = (e2 & x80 & dash | e3 & x80 & bracket | ef & bc & full) & inside;
         }
-        Wide { ideograph, kana, sign }
+        ThreeByteMasks { ideograph, kana, sign }
     }
-}
-
-/// The bytes of characters of three bytes.
-#[inline(always)]
-pub(super) fn three_bytes(leads: u64) -> u64 {
-    leads | leads << 1 | leads << 2
 }
 
 #[inline(always)]

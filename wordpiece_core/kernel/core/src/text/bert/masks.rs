@@ -6,7 +6,7 @@ use crate::text::blocks::{BLOCK, Lanes, below, masks_at};
 /// What the bytes of a block are, with one bit for each byte. Bytes behind the end of the text count
 /// as spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Classes {
+pub(super) struct AsciiMasks {
     /// ASCII letters and digits.
     pub(super) alphanumeric: u64,
     /// Other visible ASCII characters.
@@ -15,13 +15,13 @@ pub(super) struct Classes {
     pub(super) space: u64,
 }
 
-impl Classes {
+impl AsciiMasks {
     #[inline(always)]
     pub(super) fn at(bytes: &[u8], at: usize, end: usize) -> Self {
         let [alphanumeric, visible, space] = masks_at(bytes, at, ascii);
         let inside = below((end - at).min(BLOCK) as u32);
         let (alphanumeric, visible) = (alphanumeric & inside, visible & inside);
-        Classes { alphanumeric, other: visible & !alphanumeric, space: space | !inside }
+        AsciiMasks { alphanumeric, other: visible & !alphanumeric, space: space | !inside }
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn is_letter_lead(byte: u8) -> bool {
 
 /// The first bytes of frequent CJK characters in a block, whatever the options are. They have three
 /// bytes, all of them in the block; their words are themselves.
-pub(super) struct CjkLeads {
+pub(super) struct CjkMasks {
     /// Hiragana and katakana, U+3040 to U+30FF, but for U+30A0 and U+30FB, which are punctuation.
     pub(super) kana: u64,
     /// U+4E00 to U+9F7F.
@@ -51,7 +51,7 @@ pub(super) struct CjkLeads {
     pub(super) punctuation: u64,
 }
 
-impl CjkLeads {
+impl CjkMasks {
     #[inline(always)]
     pub(super) fn at(bytes: &[u8], at: usize, end: usize) -> Self {
         let first = masks_at(bytes, at, cjk_firsts);
@@ -61,7 +61,7 @@ impl CjkLeads {
         let [x80, x81_to_83, x82, x83, to_bd, from_b8, bc] = second;
         let [y81_to_83, ya0, ybb, comma_or_bracket] = third;
         let inside = below(((end - at).min(BLOCK) as u32).saturating_sub(2));
-        CjkLeads {
+        CjkMasks {
             kana: e3 & x81_to_83 & !(x82 & ya0 | x83 & ybb) & inside,
             ideograph: (e5_to_e8 | e4 & from_b8 | e9 & to_bd) & inside,
             punctuation: (e3 & x80 & y81_to_83 | ef & bc & comma_or_bracket) & inside,
@@ -69,16 +69,10 @@ impl CjkLeads {
     }
 }
 
-/// Whether a character of [`CjkLeads`] may begin with this byte.
+/// Whether a character of [`CjkMasks`] may begin with this byte.
 #[inline(always)]
 pub(super) fn is_cjk_lead(byte: u8) -> bool {
     matches!(byte, 0xE3..=0xE9 | 0xEF)
-}
-
-/// All bytes of characters of three bytes, from their first ones.
-#[inline(always)]
-pub(super) fn three_bytes(first: u64) -> u64 {
-    first | first << 1 | first << 2
 }
 
 /// Which bytes are letters or digits, visible characters, spaces.

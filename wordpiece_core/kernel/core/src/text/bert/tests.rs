@@ -13,7 +13,7 @@ fn options(bits: u32) -> TextOptions {
     }
 }
 
-fn words(text: &PreTokenizer, raw: &str) -> Vec<String> {
+fn words(text: &BertRules, raw: &str) -> Vec<String> {
     let mut words = Vec::new();
     text.segments(raw, |segment| {
         let mut word = String::new();
@@ -25,12 +25,12 @@ fn words(text: &PreTokenizer, raw: &str) -> Vec<String> {
 
 #[test]
 fn chunks_are_what_is_between_white_space_that_bert_cuts_at() {
-    let text = PreTokenizer::chunks();
+    let text = BertRules::chunks();
     let raw = "Héllo,\u{b}a\u{c}b\u{85}c\t\u{0}d\u{a0}日本!\n\u{3000} e\u{301}\u{2028}f";
     let expected = ["Héllo,\u{b}a\u{c}b\u{85}c", "\u{0}d", "日本!", "e\u{301}", "f"];
     assert_eq!(words(&text, raw), expected);
     for bits in 0..32 {
-        let rules = PreTokenizer::new(options(bits));
+        let rules = BertRules::new(options(bits));
         let chunks = words(&text, raw);
         let of_chunks: Vec<_> = chunks.iter().flat_map(|chunk| words(&rules, chunk)).collect();
         assert_eq!(words(&rules, raw), of_chunks);
@@ -39,7 +39,7 @@ fn chunks_are_what_is_between_white_space_that_bert_cuts_at() {
 
 #[test]
 fn bert_words() {
-    let text = PreTokenizer::new(options(0));
+    let text = BertRules::new(options(0));
     let raw = "Héllo, wörld!  don't\u{200b}stop 日本語x\u{0301}y the_longest_word_of_all1234567890";
     let expected =
         "hello , world ! don ' tstop 日 本 語 xy the _ longest _ word _ of _ all1234567890";
@@ -68,7 +68,7 @@ fn letters_of_blocks_never_cut() {
     let letters: String = letters.collect();
     assert_eq!(letters.chars().count(), 15 * 64);
     for bits in 0..32 {
-        let text = PreTokenizer::new(options(bits));
+        let text = BertRules::new(options(bits));
         assert_eq!(text.segment_end(&letters, 0), letters.len());
     }
     let bytes = letters.as_bytes();
@@ -81,7 +81,7 @@ fn letters_of_blocks_never_cut() {
 #[test]
 fn classes_are_those_of_the_bytes() {
     for b in 0..=255u8 {
-        let classes = Classes::at(&[b; BLOCK], 0, BLOCK);
+        let classes = AsciiMasks::at(&[b; BLOCK], 0, BLOCK);
         let all = |is_in: bool| if is_in { u64::MAX } else { 0 };
         assert_eq!(classes.alphanumeric, all(b.is_ascii_alphanumeric()), "{b}");
         assert_eq!(classes.other, all(b.is_ascii_punctuation()), "{b}");
@@ -90,7 +90,7 @@ fn classes_are_those_of_the_bytes() {
     let bytes: Vec<u8> = b"a.\n\0".iter().copied().cycle().take(200).collect();
     for length in 1..bytes.len() {
         for at in (0..length).rev().take(80) {
-            let classes = Classes::at(&bytes[..length], at, length);
+            let classes = AsciiMasks::at(&bytes[..length], at, length);
             for i in 0..BLOCK {
                 let b = bytes[..length].get(at + i).copied().unwrap_or(b' ');
                 let bits = [classes.alphanumeric, classes.other, classes.space];
@@ -102,7 +102,7 @@ fn classes_are_those_of_the_bytes() {
 }
 
 /// The segments by their definition, character by character.
-fn plain_segments(text: &PreTokenizer, raw: &str) -> Vec<(usize, usize)> {
+fn plain_segments(text: &BertRules, raw: &str) -> Vec<(usize, usize)> {
     let (mut segments, mut start) = (Vec::new(), None);
     for (at, c) in raw.char_indices() {
         let entry = text.entry(c);
@@ -133,7 +133,7 @@ fn segments_are_cut_at_every_place_in_a_block() {
         (state >> 33) as usize % below
     };
     for round in 0..if cfg!(debug_assertions) { 1_000 } else { 20_000 } {
-        let text = PreTokenizer::new(options(random(32) as u32));
+        let text = BertRules::new(options(random(32) as u32));
         for _ in 0..if round < 40 { 40 } else { 1 } {
             let kinds = 1 + random(pieces.len());
             let mut raw: String = (0..random(120)).map(|_| pieces[random(kinds)]).collect();
@@ -154,7 +154,7 @@ fn segments_are_cut_at_every_place_in_a_block() {
 #[test]
 fn every_character_is_cut_as_it_is_by_itself() {
     for bits in (0..32).step_by(if cfg!(debug_assertions) { 5 } else { 1 }) {
-        let text = PreTokenizer::new(options(bits));
+        let text = BertRules::new(options(bits));
         let all: String = ('\0'..='\u{1F000}').collect();
         check_bytes_behind(&text, &all, "");
         let between: String = ('\0'..='\u{1F000}').flat_map(|c| ['a', c]).collect();
@@ -162,7 +162,7 @@ fn every_character_is_cut_as_it_is_by_itself() {
     }
 }
 
-fn check_bytes_behind(text: &PreTokenizer, raw: &str, behind: &str) {
+fn check_bytes_behind(text: &BertRules, raw: &str, behind: &str) {
     let mut found = Vec::new();
     let each = |s: Segment<'_>| found.push((s.start, s.start + s.raw.len()));
     text.segments_into(raw, (raw.to_string() + behind).as_bytes(), &mut Each(each));

@@ -5,29 +5,29 @@
 //! *fate* (part of a word, a word alone, a space, dropped, ...; see `characters`), which is looked up
 //! in a table whose pages are filled on first use. Text is split in two steps:
 //!
-//! 1. [`PreTokenizer::segments`] splits raw text at spaces and around characters that stand alone. It
+//! 1. [`BertRules::segments`] splits raw text at spaces and around characters that stand alone. It
 //!    changes nothing, so a segment can be the key of a table of words already seen. ASCII and most
 //!    Latin and Cyrillic letters are split 64 bytes at once: SIMD instructions classify the bytes (see
-//!    `classes`), and the ends of all segments are computed together, as bits of one number.
-//! 2. [`PreTokenizer::normalize`] turns a segment into its word. It runs once for each distinct
+//!    `masks`), and the ends of all segments are computed together, as bits of one number.
+//! 2. [`BertRules::normalize`] turns a segment into its word. It runs once for each distinct
 //!    segment, so that most of a text is never normalized.
 //!
 //! The Unicode tables are those of Hugging Face tokenizers (`unicode_categories`,
 //! `unicode-normalization-alignments`, Rust's `char`), whose words are matched exactly.
 
 mod characters;
-mod classes;
+mod masks;
 #[cfg(test)]
 mod tests;
 
 use std::sync::OnceLock;
 
-use crate::text::blocks::{BLOCK, below};
+use crate::text::blocks::{BLOCK, below, three_bytes};
 use crate::text::segments::{BlockSegments, Each, Segment, SegmentSink};
 
 use characters::{ALONE, CharEntry, DROPPED, EXPANDED, Fate, MARK, SPACE, each_with_marks, fates};
 pub(crate) use characters::{is_chinese, is_removed};
-use classes::{CjkLeads, Classes, is_cjk_lead, is_letter_lead, letters_at, three_bytes};
+use masks::{AsciiMasks, CjkMasks, is_cjk_lead, is_letter_lead, letters_at};
 
 /// The switches of the normalizer and the pre-tokenizer. The first four have the names that they
 /// have in `BertNormalizer` of Hugging Face tokenizers.
@@ -77,21 +77,21 @@ struct Page {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::text::{PreTokenizer, TextOptions};
+/// use wordpiece_core::text::{BertRules, TextOptions};
 ///
-/// let pre_tokenizer = PreTokenizer::new(TextOptions::default());
+/// let rules = BertRules::new(TextOptions::default());
 /// let mut segments = Vec::new();
 /// let mut words = Vec::new();
-/// pre_tokenizer.segments("Héllo, world", |segment| {
+/// rules.segments("Héllo, world", |segment| {
 ///     let mut word = String::new();
-///     pre_tokenizer.normalize(segment.raw, &mut word);
+///     rules.normalize(segment.raw, &mut word);
 ///     segments.push(segment.raw.to_string());
 ///     words.push(word);
 /// });
 /// assert_eq!(segments, ["Héllo", ",", "world"]);
 /// assert_eq!(words, ["hello", ",", "world"]);
 /// ```
-pub struct PreTokenizer {
+pub struct BertRules {
     /// Those that the tables are made of.
     options: TextOptions,
     ascii: [CharEntry; 128],
@@ -100,7 +100,7 @@ pub struct PreTokenizer {
     pages: Box<[OnceLock<Box<Page>>]>,
 }
 
-impl PreTokenizer {
+impl BertRules {
     /// Makes the pre-tokenizer of these options. Its tables, but for ASCII, are filled on first use.
     pub fn new(options: TextOptions) -> Self {
         let ascii = std::array::from_fn(|c| match fates(c as u8 as char, &options)[..] {
@@ -109,7 +109,7 @@ impl PreTokenizer {
             _ => unreachable!("an ASCII character has one fate"),
         });
         let pages = (0..PAGES).map(|_| OnceLock::new()).collect();
-        PreTokenizer { options, ascii, separators: [0; SHORT_CHARS / 64], pages }.with_separators()
+        BertRules { options, ascii, separators: [0; SHORT_CHARS / 64], pages }.with_separators()
     }
 
     /// The pre-tokenizer that splits text at white space into *chunks*, and changes nothing. Every chunk
@@ -117,7 +117,7 @@ impl PreTokenizer {
     /// at the control characters that are white space to Unicode (U+000B, U+000C, U+0085): BERT's
     /// normalizer removes them, and what is on both sides of one becomes one word.
     pub fn chunks() -> Self {
-        let mut text = PreTokenizer::new(TextOptions {
+        let mut text = BertRules::new(TextOptions {
             clean_text: false,
             handle_chinese_chars: false,
             strip_accents: false,
@@ -224,7 +224,7 @@ impl PreTokenizer {
     /// `end`: of the text.
     #[inline(always)]
     fn block(&self, bytes: &[u8], at: usize, end: usize) -> BlockSegments {
-        let Classes { alphanumeric, other, space } = Classes::at(bytes, at, end);
+        let AsciiMasks { alphanumeric, other, space } = AsciiMasks::at(bytes, at, end);
         let (mut word, alone) = if self.options.split_punctuation {
             (alphanumeric, other)
         } else {
@@ -260,7 +260,7 @@ impl PreTokenizer {
     /// that stand alone.
     #[inline(always)]
     fn cjk_at(&self, bytes: &[u8], at: usize, end: usize) -> (u64, u64) {
-        let CjkLeads { kana, ideograph, punctuation } = CjkLeads::at(bytes, at, end);
+        let CjkMasks { kana, ideograph, punctuation } = CjkMasks::at(bytes, at, end);
         let (mut word, mut alone) = (kana, 0);
         *(if self.options.handle_chinese_chars { &mut alone } else { &mut word }) |= ideograph;
         *(if self.options.split_punctuation { &mut alone } else { &mut word }) |= punctuation;
@@ -292,7 +292,7 @@ impl PreTokenizer {
     ///
     /// # Arguments
     ///
-    /// * `raw` - The segment, as [`PreTokenizer::segments`] gives it.
+    /// * `raw` - The segment, as [`BertRules::segments`] gives it.
     /// * `word` - Where the word is written. It is cleared first, and left empty if nothing of the
     ///   segment is left.
     pub fn normalize(&self, raw: &str, word: &mut String) {
@@ -333,7 +333,7 @@ impl PreTokenizer {
     }
 }
 
-impl PreTokenizer {
+impl BertRules {
     /// What a character becomes by itself: words, with spaces where it separates them from others.
     ///
     /// # Arguments
