@@ -28,7 +28,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
 use wordpiece_core::base::memory;
-use wordpiece_core::text::utf8::{TextCopy, repair};
+use wordpiece_core::text::utf8::repair;
 use wordpiece_core::{Error, Result};
 
 /// An array of strings as an array of bytes, without a copy. Its producer may not have checked that
@@ -58,7 +58,7 @@ pub fn each_row<'a>(array: &'a dyn Array, mut each: impl FnMut(Option<&'a [u8]>)
     Ok(())
 }
 
-/// A copy of a row of an array of bytes as a string (see [`repair`]).
+/// A row of an array of bytes as a string (see [`repair`]).
 pub struct TextRow<'a> {
     /// The text.
     pub text: Cow<'a, str>,
@@ -77,12 +77,9 @@ impl<'a> TextRow<'a> {
     }
 }
 
-/// About how many bytes of text are copied and checked at once: so many that one check costs little, and
-/// so few that they are in the processor's caches afterwards.
+/// About how many bytes of text are checked at once: so many that one check costs little, and so few that they are
+/// in the processor's caches afterwards.
 const CHECKED_AT_ONCE: usize = 1 << 16;
-
-/// How many zeros are put behind a copy, so that a block of bytes can be read where a text ends.
-const BEHIND: usize = 64;
 
 /// Calls `each` with every row of an array of bytes as a string, as long as it returns true. None
 /// stands for a null.
@@ -90,22 +87,16 @@ const BEHIND: usize = 64;
 /// # Errors
 ///
 /// Returns [`Error::Data`] if the array is of another type.
-pub fn each_text(
-    array: &dyn Array,
-    mut each: impl FnMut(Option<TextRow<'_>>) -> bool,
+pub fn each_text<'a>(
+    array: &'a dyn Array,
+    mut each: impl FnMut(Option<TextRow<'a>>) -> bool,
 ) -> Result<()> {
     match array.data_type() {
         DataType::Binary => each_text_in_blocks(array.as_binary::<i32>(), each),
         DataType::LargeBinary => each_text_in_blocks(array.as_binary::<i64>(), each),
         _ => {
-            let (mut more, mut copy) = (true, TextCopy::default());
-            each_row(array, |row| {
-                more = more
-                    && each(row.map(|row| {
-                        let bytes = copy.bytes(row, BEHIND);
-                        TextRow::of(&bytes[..row.len()], bytes)
-                    }));
-            })?;
+            let mut more = true;
+            each_row(array, |row| more = more && each(row.map(|row| TextRow::of(row, row))))?;
         }
     }
     Ok(())
@@ -113,27 +104,25 @@ pub fn each_text(
 
 /// Consecutive rows are checked together. If they are one valid string, and each row begins at a
 /// character of it, then each row is valid; if not, it is checked alone.
-fn each_text_in_blocks<O: OffsetSizeTrait>(
-    array: &GenericBinaryArray<O>,
-    mut each: impl FnMut(Option<TextRow<'_>>) -> bool,
+fn each_text_in_blocks<'a, O: OffsetSizeTrait>(
+    array: &'a GenericBinaryArray<O>,
+    mut each: impl FnMut(Option<TextRow<'a>>) -> bool,
 ) {
     let values = array.values().as_slice();
     let place = |row: usize| array.value_offsets()[row].as_usize();
-    let mut copy = TextCopy::default();
     let mut first = 0;
     while first < array.len() {
         let start = place(first);
         let more = first + 1..array.len();
         let last = more.take_while(|&row| place(row + 1) - start <= CHECKED_AT_ONCE).last();
         let next = last.unwrap_or(first) + 1;
-        let block = copy.bytes(&values[start..place(next)], BEHIND);
-        let valid = simdutf8::basic::from_utf8(&block[..block.len() - BEHIND]).ok();
+        let valid = simdutf8::basic::from_utf8(&values[start..place(next)]).ok();
         for row in first..next {
-            let span = place(row) - start..place(row + 1) - start;
-            let bytes = &block[span.start..];
-            let text = match valid.and_then(|text| text.get(span.clone())) {
+            let (from, to) = (place(row), place(row + 1));
+            let bytes = &values[from..];
+            let text = match valid.and_then(|text| text.get(from - start..to - start)) {
                 Some(text) => TextRow { text: text.into(), bytes, length: text.len(), replaced: 0 },
-                None => TextRow::of(&block[span], bytes),
+                None => TextRow::of(&values[from..to], bytes),
             };
             if !each(array.is_valid(row).then_some(text)) {
                 return;
@@ -209,7 +198,7 @@ pub fn to_int64(values: impl ExactSizeIterator<Item = u64>) -> ArrayRef {
 }
 
 fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
-    let wanting = || Error::data(format!("no column {name:?} of a type that the kernel reads"));
+    let wanting = || Error::data(format!("no column {name:?}"));
     table.column_by_name(name).ok_or_else(wanting)
 }
 

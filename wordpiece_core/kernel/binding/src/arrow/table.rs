@@ -57,7 +57,6 @@ impl<N: TryFrom<i64> + Into<u64>> Column for Unsigned<N> {
 
     fn read(table: &RecordBatch, name: &str) -> Result<impl ExactSizeIterator<Item = N>> {
         let values = values::<Int64Type>(table, name)?;
-        // Each is read once: whoever shares the memory may change it.
         let mut read = memory::with_capacity(values.len());
         for (row, &value) in values.iter().enumerate() {
             let wrong = |_| Error::data(format!("column {name:?}: {value} in row {row}"));

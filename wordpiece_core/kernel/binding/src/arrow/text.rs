@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, BinaryArray, StringArray, UInt64Array};
 use super::{each_row, string_lists, strings};
 use wordpiece_core::Result;
 use wordpiece_core::base::{KeyedHash, memory};
-use wordpiece_core::text::utf8::{self, TextCopy};
+use wordpiece_core::text::utf8;
 use wordpiece_core::text::{self, TextRules};
 
 /// The strings of an array of strings or bytes, with invalid UTF-8 replaced by U+FFFD, and how many
@@ -36,11 +36,11 @@ pub fn lines(block: &[u8]) -> Result<(ArrayRef, u64)> {
 /// The words of texts, as an array of type `list<string>`.
 pub fn words(texts: &ArrayRef, rules: &TextRules) -> Result<ArrayRef> {
     let mut rows = memory::with_capacity(texts.len());
-    let (mut copy, mut word) = (TextCopy::default(), String::new());
+    let mut word = String::new();
     each_row(texts, |row| {
         rows.push(row.map(|row| {
             let mut words = Vec::new();
-            let text = copy.of(row).0;
+            let text = utf8::repair(row).0;
             rules.segments(&text, |segment| {
                 rules.normalize(segment.raw, &mut word);
                 words.extend((!word.is_empty()).then(|| word.clone()));
@@ -54,10 +54,9 @@ pub fn words(texts: &ArrayRef, rules: &TextRules) -> Result<ArrayRef> {
 /// The sentences of texts, as an array of type `list<string>`.
 pub fn sentences(texts: &ArrayRef) -> Result<ArrayRef> {
     let mut rows = memory::with_capacity(texts.len());
-    let mut copy = TextCopy::default();
     each_row(texts, |row| {
         rows.push(row.map(|row| {
-            let text = copy.of(row).0;
+            let text = utf8::repair(row).0;
             text::sentences(&text).map(String::from).collect()
         }));
     })?;

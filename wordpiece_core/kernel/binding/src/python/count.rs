@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use super::exchange::{CopiedArray, GivenArray, GivenBatch, GivenBatches, PyArrowArray};
+use super::exchange::{GivenArray, GivenBatch, GivenBatches, PyArrowArray};
 use super::text::GivenText;
 use super::{PyResult, run, table};
 use crate::arrow::count::{self, TextCounter, WordTableBatch};
@@ -69,7 +69,7 @@ impl PyWordCounter {
         &mut self,
         py: Python<'_>,
         texts: GivenArray,
-        groups: Option<CopiedArray>,
+        groups: Option<GivenArray>,
     ) -> PyResult<usize> {
         run(py, || self.0.count(&texts.0, groups.as_ref().map(|groups| &groups.0)))
     }

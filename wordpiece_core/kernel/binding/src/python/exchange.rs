@@ -10,32 +10,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
 use super::{Exception, PyResult, run};
-use crate::arrow::import::{self, Sizes};
+use crate::arrow::import;
 use wordpiece_core::Error;
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
-const EXPORT: &str = "__arrow_c_array__";
 
-/// An array that was given, taken over and checked. The bytes of its strings are those of the object.
+/// An array that was given, taken over and checked.
 pub(super) struct GivenArray(pub ArrayRef);
 
 impl<'py> FromPyObject<'_, 'py> for GivenArray {
     type Error = Exception;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(GivenArray(import(&object, false)?))
-    }
-}
-
-/// The same with a copy of the bytes of its strings, which can be trusted to stay as they are.
-pub(super) struct CopiedArray(pub ArrayRef);
-
-impl<'py> FromPyObject<'_, 'py> for CopiedArray {
-    type Error = Exception;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(CopiedArray(import(&object, true)?))
+        Ok(GivenArray(import(&object)?))
     }
 }
 
@@ -46,7 +34,7 @@ impl<'py> FromPyObject<'_, 'py> for GivenBatch {
     type Error = Exception;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let array = import(&object, false)?;
+        let array = import(&object)?;
         let columns = array.as_any().downcast_ref::<StructArray>();
         let columns = columns.filter(|columns| columns.null_count() == 0); // or `from` would panic
         let wrong = || Error::Type("expected a record batch".into()).into();
@@ -66,70 +54,44 @@ impl<'py> FromPyObject<'_, 'py> for GivenBatches {
     }
 }
 
-fn import(object: &Bound<'_, PyAny>, copies_text: bool) -> PyResult<ArrayRef> {
-    let py = object.py();
-    let own_class = pyarrow_class(object)?;
-    let capsules = if let Some(class) = &own_class {
-        class.call_method1(EXPORT, (object,))? // not that of a class which inherits from it
-    } else if let Some(export) = object.getattr_opt(EXPORT)? {
-        export.call0()?
-    } else {
+fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    check_sizes(object)?;
+    let Some(export) = object.getattr_opt("__arrow_c_array__")? else {
         let kind = object.get_type().to_string();
         return Err(Error::Type(format!("expected an Arrow array, not {kind}")).into());
     };
-    let mut sizes = Sizes::default();
-    if let Some(class) = &own_class {
-        add_sizes(class, object, &mut sizes)?;
-    }
-    let pair = capsules.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>();
+    let pair = export.call0()?.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>();
     let pointers = pair.and_then(|(schema, array)| {
         let schema_pointer = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
-        Ok((schema_pointer, array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>()))
+        let array_pointer = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
+        Ok((schema_pointer, array_pointer, (schema, array)))
     });
-    let Ok((schema, array)) = pointers else {
+    let Ok((schema, array, _capsules)) = pointers else {
         return Err(Error::Type("__arrow_c_array__ gives no capsules of Arrow's".into()).into());
     };
     // SAFETY: the names of the capsules say that they point to these structures, valid while the
     // capsules live, which is until this function returns. `from_raw` moves the array out and marks
     // what it leaves behind as released.
     let (schema, array) = unsafe { (schema.as_ref(), FFI_ArrowArray::from_raw(array.as_ptr())) };
+    let data_type = import::data_type(schema)?;
     // SAFETY: as above; the producer of the structures is trusted with the pointers in them.
-    let data_type = unsafe { import::data_type(schema) }?;
-    // SAFETY: the same.
-    run(py, || unsafe { import::array(array, &data_type, &sizes, copies_text) })
+    run(object.py(), || unsafe { import::array(array, data_type) })
 }
 
-/// The class of pyarrow that an object is of: an array or a record batch, also of a class that inherits
-/// from one of them, as those of extension types may. None: the object is not pyarrow's.
-fn pyarrow_class<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+/// Checks that the buffers of an array or a record batch of pyarrow, which alone knows their sizes, are as large as
+/// its type and length require.
+fn check_sizes(object: &Bound<'_, PyAny>) -> PyResult<()> {
     // Where pyarrow was not imported, there are no objects of it.
     let modules = object.py().import("sys")?.getattr("modules")?;
-    let Ok(pyarrow) = modules.get_item("pyarrow.lib") else { return Ok(None) };
-    for name in ["Array", "RecordBatch"] {
-        let class = pyarrow.getattr(name)?;
-        if object.is_instance(&class)? {
-            return Ok(Some(class));
-        }
-    }
-    Ok(None)
-}
-
-/// Adds the sizes of the buffers of an array or a record batch of pyarrow, which alone knows them.
-fn add_sizes(
-    class: &Bound<'_, PyAny>,
-    object: &Bound<'_, PyAny>,
-    sizes: &mut Sizes,
-) -> PyResult<()> {
-    if !class.hasattr("buffers")? {
-        let columns = class.getattr("columns")?.call_method1("__get__", (object,))?;
-        let array = class.py().import("pyarrow.lib")?.getattr("Array")?;
-        return columns.try_iter()?.try_for_each(|column| add_sizes(&array, &column?, sizes));
-    }
-    for buffer in class.call_method1("buffers", (object,))?.try_iter()? {
-        let buffer = buffer?;
-        if !buffer.is_none() {
-            sizes.add(buffer.getattr("address")?.extract()?, buffer.getattr("size")?.extract()?);
-        }
+    let Ok(pyarrow) = modules.get_item("pyarrow.lib") else { return Ok(()) };
+    if object.is_instance(&pyarrow.getattr("Array")?)?
+        || object.is_instance(&pyarrow.getattr("RecordBatch")?)?
+    {
+        let checked = object.call_method0("validate");
+        checked.map_err(|error| {
+            let said = error.value(object.py()).to_string();
+            Error::data(said.lines().next().unwrap_or_default()).at("an Arrow array")
+        })?;
     }
     Ok(())
 }

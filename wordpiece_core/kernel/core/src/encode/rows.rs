@@ -10,7 +10,7 @@ use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::encode::encoder::{Encoding, MOST_BYTES, Session};
 use crate::encode::sampling::Sampling;
-use crate::text::utf8::TextCopy;
+use crate::text::utf8::repair;
 
 /// The most tokens that a padded row, one of several rows of a text, or a packed sequence may have:
 /// there is no memory for rows of any length.
@@ -249,7 +249,6 @@ pub fn encode_rows(
     let longest = if any_length { usize::MAX } else { MOST_BYTES };
     session.set_sampling(options.sampling.as_ref())?;
     let (mut one, mut other) = (Encoding::default(), Encoding::default());
-    let mut copy = TextCopy::default();
     for (index, pair) in texts.iter().enumerate() {
         let number = first + index;
         let &(Some(text), second @ (None | Some(Some(_)))) = pair else {
@@ -257,7 +256,7 @@ pub fn encode_rows(
             continue;
         };
         let mut read = |text: &[u8], encoding: &mut Encoding| {
-            let text = copy.of(text).0; // it may be longer: of an invalid byte there are three
+            let text = repair(text).0; // it may be longer: of an invalid byte there are three
             if text.len() > longest {
                 let message = format!("text {number} has {} bytes, over {longest}", text.len());
                 return Err(Error::data(message));

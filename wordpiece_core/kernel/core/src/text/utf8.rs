@@ -37,36 +37,6 @@ fn repaired(bytes: &[u8]) -> (Cow<'_, str>, u64) {
     (Cow::Owned(text), replaced)
 }
 
-/// The most bytes that are kept for the next text.
-const MOST_KEPT: usize = 1 << 20;
-
-/// Copies one text after the other before it is read: the memory that it comes from may be changed
-/// meanwhile, by whoever shares it, and a string that has become invalid must never be read.
-#[derive(Default)]
-pub struct TextCopy(Vec<u8>);
-
-impl TextCopy {
-    /// A copy of the bytes as a string, as [`repair`] gives it.
-    #[inline]
-    pub fn of(&mut self, bytes: &[u8]) -> (Cow<'_, str>, u64) {
-        repair(self.bytes(bytes, 0))
-    }
-
-    /// A copy of the bytes, with so many zeros behind it.
-    #[inline]
-    pub fn bytes(&mut self, bytes: &[u8], zeros: usize) -> &[u8] {
-        let TextCopy(copy) = self;
-        copy.clear();
-        if copy.capacity() > MOST_KEPT.max(bytes.len()) {
-            copy.shrink_to(MOST_KEPT.max(bytes.len()));
-        }
-        memory::reserve(copy, bytes.len() + zeros);
-        copy.extend_from_slice(bytes);
-        copy.resize(bytes.len() + zeros, 0);
-        copy
-    }
-}
-
 /// The lines of a block of text. It is split at every `\n`, and a `\r` before one is dropped. Bytes
 /// after the last `\n` are a line, too.
 pub fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
