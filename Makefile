@@ -44,6 +44,7 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/mypy
 	cd wordpiece_core/kernel && cargo fmt --all --check
 	cd wordpiece_core/kernel && cargo clippy --locked --workspace --all-targets -- -D warnings
+	cd wordpiece_core/kernel && cargo clippy --locked -p wordpiece-core --no-default-features -- -D warnings
 	cd wordpiece_core/kernel && cargo clippy --locked --workspace --all-targets --features wordpiece-kernel/python -- -D warnings
 	cd wordpiece_core/kernel && cargo test --locked --workspace  # sums that overflow are faults here
 

@@ -6,6 +6,7 @@ Arguments: directory of shards made before, arguments of `wordpiece`.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ IDS = "input_ids"
 def take_kernel_out(made: str) -> None:
     """From here on shards are written by copying the column chunks of those in `made`."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     from pipelines.encoding.pieces import row_groups
     from pipelines.encoding.shard_encoder import EncodedPiece, ShardEncoder
@@ -42,9 +44,10 @@ def take_kernel_out(made: str) -> None:
     def write(writer: ShardWriter, stream: NewFile, parts: Iterator[Part]) -> None:
         empty = empty_parquet(writer.schema)
         with (Path(made) / Path(stream.path).name).open("rb") as shard:
-            shard.seek(-8, os.SEEK_END)
-            shard.seek(-8 - int.from_bytes(shard.read(4), "little"), os.SEEK_END)
-            source = ChunkSource(shard.read(), empty, compression=writer.options["compression"])
+            footer = io.BytesIO()
+            pq.read_metadata(shard).write_metadata_file(footer)
+            codec = writer.options["compression"]
+            source = ChunkSource(footer.getvalue(), empty, compression=codec)
             file = ShardFile(empty, IDS, None)
             for group, _ in enumerate(ahead(lambda: row_groups(parts), 1)):
                 data = []

@@ -280,9 +280,10 @@ class Chunks:
     names: list[str]
 
 class ChunkSource:
-    """A Parquet file whose column chunks may be copied. `footer`: its end, from where its metadata
-    begins; `wanted`: a Parquet file that stores its columns as the new file does; `compression`: of
-    the chunks, as an option of `encode` names it. InputError if the metadata cannot be read."""
+    """A Parquet file whose column chunks may be copied. `footer`: its metadata alone, as
+    `pyarrow.parquet.FileMetaData.write_metadata_file` writes it; `wanted`: a Parquet file that
+    stores its columns as the new file does; `compression`: of the chunks, as an option of `encode`
+    names it. InputError if the metadata cannot be read."""
 
     def __init__(self, footer: bytes, wanted: bytes, *, compression: str) -> None: ...
     def ranges(self, group: int) -> list[tuple[int, int]]:

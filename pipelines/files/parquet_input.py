@@ -1,5 +1,6 @@
 """Parquet files: ranges of row groups, their texts, and their rows, in bounded memory."""
 
+import io
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ TIMES = "us"  # the unit that times of the type INT96 are read in: it holds any 
 MAGIC = b"PAR1"  # what Parquet files begin and end with
 LEAST_FILE = 12  # bytes: the magic number twice, and the length of the footer
 SEARCHED_BYTES = 8 << 20  # at a time
+MOST_NESTED = 300  # levels of a column that is copied; a list takes two
 MAX_COPIED_BYTES = 32 << 20  # of the chunks of a row group that are held to be copied
 
 
@@ -186,10 +188,14 @@ def _chunk_source(
     parquet: ParquetFile, schema: pa.Schema, compression: str | None
 ) -> ChunkSource | None:
     """What finds column chunks that a new file can take over; None if none can be."""
-    if compression is None or not schema.names:
+    paths = [parquet.schema.column(i).path for i in range(len(parquet.schema))]
+    is_deep = any(path.count(".") > MOST_NESTED for path in paths)  # the kernel would recurse
+    if compression is None or not schema.names or parquet.encrypted or is_deep:
         return None
+    footer = io.BytesIO()  # as Arrow has read it: what the file says may be anything
+    parquet.metadata.write_metadata_file(footer)
     try:
-        return ChunkSource(_footer(parquet.stored), empty_parquet(schema), compression=compression)
+        return ChunkSource(footer.getvalue(), empty_parquet(schema), compression=compression)
     except InputError:  # pyarrow reads more than the kernel
         return None
 

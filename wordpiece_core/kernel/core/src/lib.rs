@@ -11,6 +11,12 @@
 //! Functions that can fail return an [`Error`], whose message has one line. A panic is a fault of this crate. Encoders,
 //! splitters and rules of text are shared by threads; sessions, counters and trainers belong to one.
 //!
+//! | feature, all on by default | |
+//! |---|---|
+//! | `train` | the modules `train` and `unigram` |
+//! | `threads` | several threads for a batch of texts, and for training; without it all is done by the caller's |
+//! | `onig` | the regular expressions of a `tokenizer.json` but for those of published tokenizers; takes a C compiler |
+//!
 //! # Examples
 //!
 //! A text is encoded by a vocabulary of WordPiece:
@@ -81,18 +87,21 @@
 //! }
 //! ```
 
+#![cfg_attr(not(feature = "train"), allow(dead_code))] // what training shares with the rest
 #![deny(unsafe_code)] // but for `base::memory` and one loop of `encode::encoder::encoding`
 
 pub mod base;
 pub mod count;
 pub mod encode;
 pub mod text;
+#[cfg(feature = "train")]
 pub mod train;
+#[cfg(feature = "train")]
 pub mod unigram;
 
 pub use base::error::{Error, Result};
 
-#[cfg(test)]
+#[cfg(all(test, feature = "train"))]
 mod oracle;
 
 /// What threads share, and what one of them may have been given by another.
@@ -101,8 +110,14 @@ const _: () = {
     const fn is_sent<T: Send>() {}
     is_shared::<encode::Encoder>();
     is_shared::<text::TextRules>();
-    is_shared::<train::Splitter>();
     is_sent::<encode::Session<'_>>();
     is_sent::<count::WordCounter>();
+};
+
+#[cfg(feature = "train")]
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    const fn is_sent<T: Send>() {}
+    is_shared::<train::Splitter>();
     is_sent::<train::Trainer>();
 };

@@ -89,7 +89,10 @@ impl PyChunkSource {
             ("zstd", CompressionCodec::ZSTD),
         ];
         let codec = choice("compression", compression, &codecs)?;
-        run(py, || Ok(PyChunkSource(ChunkSource::new(footer, &copy_of(wanted), codec)?)))
+        run(py, || {
+            let source = ChunkSource::new(&copy_of(footer), &copy_of(wanted), codec)?;
+            Ok(PyChunkSource(source))
+        })
     }
 
     /// Offset and length of the chunks of a row group that can be copied.

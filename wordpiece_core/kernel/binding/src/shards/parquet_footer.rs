@@ -202,6 +202,7 @@ mod tests {
                 bytes[at] = random.below(256) as u8;
             }
             let _ = encrypted_columns(&bytes);
+            let _ = page_header(&bytes[random.below(bytes.len())..]);
         }
     }
 }

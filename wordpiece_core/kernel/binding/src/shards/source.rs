@@ -9,7 +9,6 @@ use parquet::file::metadata::{
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 
-use crate::shards::parquet_check::check_footer;
 use crate::shards::parquet_footer;
 use wordpiece_core::base::caught;
 use wordpiece_core::{Error, Result};
@@ -55,16 +54,16 @@ impl Chunks {
 impl ChunkSource {
     /// # Arguments
     ///
-    /// * `footer` - The metadata of the file, from where it begins, with the eight bytes after it.
+    /// * `footer` - The metadata of the file, as Arrow writes it: a Parquet file without anything else. Of other
+    ///   bytes the library may ask for any memory.
     /// * `wanted` - A Parquet file whose columns are stored as those of the new file are.
     /// * `codec` - The codec of the new file. Chunks of another one are not copied.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Data`] if one of the two is no Parquet file that can be read here.
-    pub fn new(footer: &[u8], wanted: &Bytes, codec: CompressionCodec) -> Result<Self> {
-        let footer = footer.get(..footer.len().saturating_sub(8)).unwrap_or_default();
-        let metadata = decoded(footer)?;
+    pub fn new(footer: &Bytes, wanted: &Bytes, codec: CompressionCodec) -> Result<Self> {
+        let metadata = metadata_of(footer)?;
         let wanted = metadata_of(wanted)?;
         let wanted = wanted.file_metadata().schema_descr();
         let here = metadata.file_metadata().schema_descr();
@@ -161,14 +160,10 @@ impl ChunkSource {
     }
 }
 
-/// The metadata of a Parquet file, with the encodings of all its pages.
+/// The metadata of a Parquet file, with the encodings of all its pages. For what cannot be right the library returns
+/// an error, or panics.
 pub(crate) fn metadata_of(file: &Bytes) -> Result<ParquetMetaData> {
-    decoded(parquet_footer::metadata(file)?)
-}
-
-/// The metadata in a footer. For what cannot be right the library returns an error, or panics.
-fn decoded(footer: &[u8]) -> Result<ParquetMetaData> {
-    check_footer(footer)?;
+    let footer = parquet_footer::metadata(file)?;
     let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
     let read = || ParquetMetaDataReader::decode_metadata_with_options(footer, Some(&options));
     caught(|| read().map_err(Error::data)).map_err(|error| match error {

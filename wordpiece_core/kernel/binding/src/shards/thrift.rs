@@ -15,24 +15,15 @@ pub(super) fn broken() -> Error {
     Error::data("not the footer of a Parquet file, or a broken one")
 }
 
-/// Reads values one after the other. `depth`: how deep in structures and lists it is. `is_strict`:
-/// whether it refuses what the Parquet library would read otherwise.
+/// Reads values one after the other. `depth`: how deep in structures and lists it is.
 pub(super) struct Reader<'a> {
     left: &'a [u8],
     depth: usize,
-    is_strict: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Reader { left: bytes, depth: 0, is_strict: false }
-    }
-
-    /// A reader that refuses what no writer of Parquet makes and the Parquet library reads otherwise: it
-    /// takes some fields to be numbered by their distance, and skips flags in lists, sets and maps as if
-    /// they took no bytes.
-    pub(super) fn strict(bytes: &'a [u8]) -> Self {
-        Reader { is_strict: true, ..Reader::new(bytes) }
+        Reader { left: bytes, depth: 0 }
     }
 
     /// How many bytes are left.
@@ -53,20 +44,12 @@ impl<'a> Reader<'a> {
                     return Ok(());
                 }
                 field = match head >> 4 {
-                    0 => reader.field_number()?,
+                    0 => reader.integer()? as i16,
                     more => field.checked_add(more.into()).ok_or_else(broken)?,
                 };
                 each(reader, field, head & 15)?;
             }
         })
-    }
-
-    /// The number of a field that is written in full. Writers do that where the one before it is more
-    /// than 15 away.
-    fn field_number(&mut self) -> Result<i16> {
-        let number = self.integer()?;
-        let is_far = (16..=i64::from(i16::MAX)).contains(&number);
-        if self.is_strict && !is_far { Err(broken()) } else { Ok(number as i16) }
     }
 
     /// Reads a part that is one level deeper.
@@ -113,7 +96,6 @@ impl<'a> Reader<'a> {
             4..=6 => self.varint().map(drop),
             7 => self.take(8).map(drop),
             BINARY => self.binary().map(drop),
-            10 | 11 if self.is_strict => Err(broken()),
             LIST | 10 => {
                 let (kind, size) = self.list_head()?;
                 (0..size).try_for_each(|_| self.skip_element(kind))
@@ -134,9 +116,6 @@ impl<'a> Reader<'a> {
 
     /// Skips an element of a list or a map. Lists of lists count as depth, too.
     fn skip_element(&mut self, kind: u8) -> Result<()> {
-        if self.is_strict && kind <= 2 {
-            return Err(broken());
-        }
         self.nested(|reader| reader.skip(if kind <= 2 { 3 } else { kind }))
     }
 

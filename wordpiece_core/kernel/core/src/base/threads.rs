@@ -15,6 +15,7 @@ pub(crate) fn available_threads() -> usize {
 /// If the system gives no more threads, the work is done by those that there are: so `work` must take
 /// what is to be done from what all of them share. Returns what every thread returns, by number.
 pub(crate) fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let threads = if cfg!(feature = "threads") { threads } else { 1 };
     on_threads_of(Builder::new, threads, work)
 }
 

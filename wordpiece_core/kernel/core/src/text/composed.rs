@@ -9,6 +9,7 @@ mod pre_tokenizer;
 mod quick_check;
 mod sentencepiece;
 mod spaces;
+mod user_regex;
 
 use std::ops::Range;
 

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use onig::{MatchParam, Regex, Region, SearchOptions};
 use serde::Deserialize;
 
-use crate::base::error::{Error, Result, give_up};
+use super::user_regex::UserRegex;
+use crate::base::error::Result;
 use crate::base::memory;
 use crate::text::unicode::is_whitespace;
 
@@ -27,45 +27,6 @@ pub enum Matcher {
     Character(char),
     /// Runs of word characters, and of others that are not white space.
     Words(regex::Regex),
-}
-
-/// A regular expression, and how it is written.
-#[derive(Debug)]
-pub struct UserRegex {
-    regex: Regex,
-    pattern: String,
-}
-
-impl UserRegex {
-    /// The first match from a place on. Gives up with [`Error::Data`] where the search takes too long.
-    fn find_from(&self, text: &str, from: usize) -> Option<(usize, usize)> {
-        let (none, mut region) = (SearchOptions::SEARCH_OPTION_NONE, Region::new());
-        let (to, limits) = (text.len(), MatchParam::default());
-        self.regex
-            .search_with_param(text, from, to, none, Some(&mut region), limits)
-            .unwrap_or_else(|error| give_up(wrong_regex(&self.pattern, &error)))?;
-        region.pos(0)
-    }
-
-    /// All matches. One that is empty does not begin where the one before it ends.
-    fn find_all<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
-        let (mut from, mut last) = (0, None);
-        std::iter::from_fn(move || {
-            while from <= text.len() {
-                let (start, end) = self.find_from(text, from)?;
-                if start < end || last != Some(end) {
-                    (from, last) = (end, Some(end));
-                    return Some(start..end);
-                }
-                from += text[from..].chars().next().map_or(1, char::len_utf8);
-            }
-            None
-        })
-    }
-}
-
-fn wrong_regex(pattern: &str, error: &onig::Error) -> Error {
-    Error::data(format!("the regular expression {pattern:?}: {}", error.description()))
 }
 
 /// A pattern as a `tokenizer.json` has it.
@@ -95,8 +56,7 @@ impl PatternText {
             PatternText::Regex(text) if text == " {2,}" => return Ok(Matcher::Spaces),
             PatternText::String(text) | PatternText::Regex(text) => text,
         };
-        let regex = Regex::new(&pattern).map_err(|error| wrong_regex(&pattern, &error))?;
-        Ok(Matcher::Regex(UserRegex { regex, pattern }))
+        Ok(Matcher::Regex(UserRegex::new(pattern)?))
     }
 }
 
