@@ -140,7 +140,7 @@ def run(
     command = [python, "-P", str(MODULE), library, str(path), str(texts), str(CALLS), str(result)]
     environment = os.environ | {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     try:
-        run_process(command, setting.cores, environment)
+        run_process(command, 1, environment)  # some take more threads
     except RuntimeError:
         return None
     value: dict[str, Any] = json.loads(result.read_text())

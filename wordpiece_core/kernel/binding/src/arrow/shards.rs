@@ -5,9 +5,9 @@ use arrow_array::types::{Int32Type, UInt16Type};
 use arrow_array::{Array, ArrayRef, ListArray};
 use arrow_schema::DataType;
 
-use crate::shards::id_pages::{IdPageWriter, IdPages, Pages};
 use wordpiece_core::encode::Id;
 use wordpiece_core::{Error, Result};
+use wordpiece_shards::id_pages::{IdPageWriter, IdPages, Pages};
 
 /// The data pages of arrays of lists of ids. Each array begins a page, and a list that fits into a page
 /// is not divided.
@@ -60,12 +60,12 @@ mod tests {
 
     use super::*;
     use crate::arrow::encode::{IdType, encoded};
-    use crate::shards::id_pages::Codec;
     use wordpiece_core::encode::{
         Encoder, EncoderOptions, Layout, Model, RowColumns, RowOptions, Rows, TextPair, Truncation,
         UnkScope, WordPiece, encode_rows,
     };
     use wordpiece_core::text::TextOptions;
+    use wordpiece_shards::id_pages::Codec;
 
     #[test]
     fn only_lists_of_ids_of_the_vocabulary_have_pages() {

@@ -2,7 +2,6 @@
 
 use crate::arrow::encode::{IdType, encoded, pack, packed_batch};
 use crate::arrow::{each_text, strings, train};
-use crate::shards::id_pages::{Codec, IdPages};
 use wordpiece_core::base::caught;
 use wordpiece_core::count::WordCounter;
 use wordpiece_core::encode::{
@@ -12,6 +11,7 @@ use wordpiece_core::encode::{
 use wordpiece_core::text::{TextOptions, WordBoundary};
 use wordpiece_core::train::{PairCounter, RoundRuns, Splits};
 use wordpiece_core::{Error, Result};
+use wordpiece_shards::id_pages::{Codec, IdPages};
 use wordpiece_testing::{peak_of, within};
 
 /// Work that needs some memory for any input, and more for a large one.

@@ -11,11 +11,11 @@ use pyo3::types::PyBytes;
 use super::exchange::GivenArray;
 use super::{PyResult, choice, run};
 use crate::arrow;
-use crate::shards::id_pages::{Codec, IdPages, Pages, copy_of};
-use crate::shards::parquet_footer;
-use crate::shards::shard_file::ShardFile;
-use crate::shards::source::{ChunkSource, Chunks};
 use wordpiece_core::Error;
+use wordpiece_shards::id_pages::{Codec, IdPages, Pages, copy_of};
+use wordpiece_shards::parquet_footer;
+use wordpiece_shards::shard_file::ShardFile;
+use wordpiece_shards::source::{ChunkSource, Chunks};
 
 /// Makes the pages of ids.
 #[pyclass(name = "IdPages", frozen)]

@@ -9,7 +9,7 @@ use parquet::file::metadata::{
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 
-use crate::shards::parquet_footer;
+use crate::parquet_footer;
 use wordpiece_core::base::caught;
 use wordpiece_core::{Error, Result};
 

@@ -18,8 +18,8 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
 
-use crate::shards::id_pages::{IdPages, Pages};
-use crate::shards::source::{Chunks, metadata_of};
+use crate::id_pages::{IdPages, Pages};
+use crate::source::{Chunks, metadata_of};
 use wordpiece_core::base::memory;
 use wordpiece_core::{Error, Result};
 

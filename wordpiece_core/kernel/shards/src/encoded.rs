@@ -3,7 +3,7 @@
 //! All texts are encoded before the first page is made: a page takes as much of the processor's cache
 //! as the words that were seen last, and these are wanted again.
 
-use crate::shards::id_pages::{IdPages, Pages};
+use crate::id_pages::{IdPages, Pages};
 use wordpiece_core::Result;
 use wordpiece_core::encode::{Encoder, RowOptions, Rows, TextPair, encode_rows};
 
