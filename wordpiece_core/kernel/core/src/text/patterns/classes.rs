@@ -2,7 +2,7 @@
 //!
 //! The categories are those of Unicode 16, as in Hugging Face tokenizers (Oniguruma) and in tiktoken.
 
-use std::ops::BitOr;
+use std::ops::{BitOr, RangeInclusive};
 use std::sync::LazyLock;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
@@ -61,7 +61,7 @@ impl Class {
         };
         let cjk = matches!(c, '一'..='龥' | '\u{3040}'..='\u{30FF}');
         // The scripts are those of a later Unicode, which has more characters.
-        let han = c.script() == Script::Han && category != Unassigned;
+        let han = c >= FIRST_HAN && category != Unassigned && c.script() == Script::Han;
         let only = |class, is| if is { class } else { Class::NONE };
         class | only(Class::CJK, cjk) | only(Class::HAN, han)
     }
@@ -77,14 +77,22 @@ impl BitOr for Class {
 }
 
 const CODES: usize = 0x11_0000;
+/// No character before it is of the script Han.
+const FIRST_HAN: char = '\u{2E80}';
 
 /// The classes of all code points.
 #[derive(Clone, Copy)]
 pub(super) struct Classes(&'static [Class; CODES]);
 
+/// Where characters with classes are: the planes behind have tags, variation selectors and private use alone.
+const LAST_CODE: u32 = 0x3_FFFF;
+const TAGS: RangeInclusive<u32> = 0xE_0000..=0xE_0FFF;
+
 static CLASSES: LazyLock<Box<[Class; CODES]>> = LazyLock::new(|| {
-    let class = |code| char::from_u32(code).map_or(Class::NONE, Class::of);
-    let all: Vec<Class> = (0..CODES as u32).map(class).collect();
+    let mut all = vec![Class::NONE; CODES];
+    for c in (0..=LAST_CODE).chain(TAGS).filter_map(char::from_u32) {
+        all[c as usize] = Class::of(c);
+    }
     all.try_into().expect("these are all code points")
 });
 
@@ -137,5 +145,19 @@ fn decoded(text: &[u8]) -> (usize, usize) {
         [a @ ..0xF0, b, c, ..] => ((a as usize & 0xF) << 12 | low(b) << 6 | low(c), 3),
         [a, b, c, d, ..] => ((a as usize & 7) << 18 | low(b) << 12 | low(c) << 6 | low(d), 4),
         _ => (0, text.len()), // never in a string
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_the_class_of_every_character() {
+        let classes = Classes::get();
+        for c in '\0'..=char::MAX {
+            assert_eq!(classes.0[c as usize], Class::of(c), "{c:?}");
+            assert!(c >= FIRST_HAN || c.script() != Script::Han, "{c:?}");
+        }
     }
 }
