@@ -27,7 +27,7 @@ TIMES = "us"  # the unit that times of the type INT96 are read in: it holds any 
 MAGIC = b"PAR1"  # what Parquet files begin and end with
 LEAST_FILE = 12  # bytes: the magic number twice, and the length of the footer
 SEARCHED_BYTES = 8 << 20  # at a time
-MOST_NESTED = 300  # levels of a column that is copied; a list takes two
+MOST_NESTED = 150  # levels of columns, of files whose chunks are copied
 MAX_COPIED_BYTES = 32 << 20  # of the chunks of a row group that are held to be copied
 
 
@@ -188,9 +188,9 @@ def _chunk_source(
     parquet: ParquetFile, schema: pa.Schema, compression: str | None
 ) -> ChunkSource | None:
     """What finds column chunks that a new file can take over; None if none can be."""
-    paths = [parquet.schema.column(i).path for i in range(len(parquet.schema))]
-    is_deep = any(path.count(".") > MOST_NESTED for path in paths)  # the kernel would recurse
-    if compression is None or not schema.names or parquet.encrypted or is_deep:
+    if compression is None or not schema.names or parquet.encrypted:
+        return None
+    if _is_deep(parquet.schema_arrow):  # the kernel would recurse
         return None
     footer = io.BytesIO()  # as Arrow has read it: what the file says may be anything
     parquet.metadata.write_metadata_file(footer)
@@ -198,6 +198,14 @@ def _chunk_source(
         return ChunkSource(footer.getvalue(), empty_parquet(schema), compression=compression)
     except InputError:  # pyarrow reads more than the kernel
         return None
+
+
+def _is_deep(schema: pa.Schema) -> bool:
+    """Whether a column has more than `MOST_NESTED` levels."""
+    level = list(schema.types)
+    for _ in range(MOST_NESTED):
+        level = [kind.field(i).type for kind in level for i in range(kind.num_fields)]
+    return len(level) > 0
 
 
 def _chunks(parquet: ParquetFile, source: ChunkSource, group: int) -> Chunks | None:

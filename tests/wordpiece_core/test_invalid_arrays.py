@@ -55,3 +55,27 @@ def test_a_batch_that_begins_behind_its_last_row_is_empty() -> None:
     assert pa.record_batch(_kernel.join_word_tables([behind])).num_rows == 0
     joined = pa.record_batch(_kernel.join_word_tables([behind, words, words.slice(1, 0)]))
     assert joined.to_pylist() == words.to_pylist()
+
+
+def test_an_empty_array_has_no_buffers_that_count() -> None:
+    nothing = pa.py_buffer(b"")
+    empty = pa.Array.from_buffers(pa.string(), 0, [None, nothing, nothing], offset=1 << 40)
+    assert _kernel.repair_utf8(empty)[1] == 0
+    words = pa.record_batch({"word": empty, "count": pa.array([], pa.int64())})
+    assert pa.record_batch(_kernel.join_word_tables([words])).num_rows == 0
+
+
+def test_columns_that_are_not_read_do_not_matter() -> None:
+    nulls = pa.field("other", pa.int64(), nullable=False)
+    fields = [pa.field("word", pa.string()), pa.field("count", pa.int64()), nulls]
+    columns = [pa.array(["a"]), pa.array([1]), pa.array([None], pa.int64())]
+    words = pa.record_batch(columns, schema=pa.schema(fields))
+    assert pa.record_batch(_kernel.join_word_tables([words])).num_rows == 1
+
+
+def test_an_array_of_many_levels_is_refused() -> None:
+    array = pa.array(["a"])
+    for _ in range(3000):
+        array = pa.StructArray.from_arrays([array], ["a"])
+    with pytest.raises(InputError, match="an Arrow array of more than 256 levels"):
+        _kernel.repair_utf8(array)

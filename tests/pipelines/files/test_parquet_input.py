@@ -177,3 +177,23 @@ def test_times_of_96_bits_are_microseconds(tmp_path: Path) -> None:
     found = pa.concat_tables(batch.table for batch in shard.batches())
     assert found["x"].combine_chunks().equals(times["x"])
     assert found["y"].to_pylist() == times["y"].to_pylist()
+
+
+@pytest.mark.parametrize(("levels", "copied"), [(1, ["text"]), (200, [])])
+def test_chunks_are_not_copied_where_another_column_has_many_levels(
+    tmp_path: Path, levels: int, copied: list[str]
+) -> None:
+    nested = pa.array([1, 2])
+    for _ in range(levels):
+        nested = pa.StructArray.from_arrays([nested], ["a"])
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        pa.table({"text": ["a", "b"], "nested": nested}),
+        path,
+        compression="zstd",
+        store_schema=False,
+    )
+    shard = open_shard(resolve([str(path)])[0], TextColumns(), ["text"], "zstd")
+    (batch,) = shard.batches()
+    assert batch.texts.to_pylist() == ["a", "b"]
+    assert (batch.chunks.names if batch.chunks else []) == copied

@@ -14,12 +14,22 @@ use arrow_schema::{DataType, Field};
 use wordpiece_core::base::caught;
 use wordpiece_core::{Error, Result};
 
+/// How deep types may be nested. What reads them recurses.
+const MOST_NESTED: usize = 256;
+
 /// The type of an array, with bytes in place of strings.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`] if arrow-rs does not know it.
+/// Returns [`Error::Data`] if arrow-rs does not know it, or if it is nested too deep.
 pub fn data_type(schema: &FFI_ArrowSchema) -> Result<DataType> {
+    let mut level = vec![schema];
+    for _ in 0..MOST_NESTED {
+        level = level.into_iter().flat_map(FFI_ArrowSchema::children).collect();
+    }
+    if !level.is_empty() {
+        return Err(Error::data(format!("an Arrow array of more than {MOST_NESTED} levels")));
+    }
     read(|| Ok(as_bytes(DataType::try_from(schema).map_err(Error::data)?)))
 }
 
@@ -37,12 +47,12 @@ pub unsafe fn array(array: FFI_ArrowArray, data_type: DataType) -> Result<ArrayR
     if array.is_released() {
         return Err(Error::data("an Arrow array that was taken before"));
     }
+    if array.is_empty() {
+        return Ok(new_empty_array(&data_type)); // its buffers may be missing, or hold anything
+    }
     read(|| {
         // SAFETY: as the caller says.
         let data = unsafe { from_ffi_and_data_type(array, data_type) }.map_err(Error::data)?;
-        if data.is_empty() {
-            return Ok(new_empty_array(data.data_type())); // its first offset may be any
-        }
         data.validate_full().map_err(Error::data)?;
         Ok(make_array(data))
     })
@@ -60,7 +70,8 @@ fn read<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 fn as_bytes(data_type: DataType) -> DataType {
     let field = |field: &Arc<Field>| {
         let kind = as_bytes(field.data_type().clone());
-        Arc::new(Field::clone(field).with_data_type(kind))
+        // Nulls where there should be none are a matter of the columns that are read.
+        Arc::new(Field::clone(field).with_data_type(kind).with_nullable(true))
     };
     match data_type {
         DataType::Utf8 => DataType::Binary,

@@ -432,7 +432,8 @@ impl TakeRounded<'_> {
     #[inline(always)]
     fn push(&mut self, known: Known) -> bool {
         let [(limit, tokens), ref items @ ..] = *known.of(&self.cache.list) else { return false };
-        if self.sum.abs() >= limit {
+        let is_below = self.sum.abs() < limit;
+        if !is_below {
             return false;
         }
         *self.sum = items.iter().fold(*self.sum, |sum, &(score, _)| sum + score);
