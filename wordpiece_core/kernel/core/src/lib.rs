@@ -104,10 +104,11 @@ pub use base::error::{Error, Result};
 #[cfg(all(test, feature = "train"))]
 mod oracle;
 
+const fn is_shared<T: Send + Sync>() {}
+const fn is_sent<T: Send>() {}
+
 /// What threads share, and what one of them may have been given by another.
 const _: () = {
-    const fn is_shared<T: Send + Sync>() {}
-    const fn is_sent<T: Send>() {}
     is_shared::<encode::Encoder>();
     is_shared::<text::TextRules>();
     is_sent::<encode::Session<'_>>();
@@ -116,8 +117,6 @@ const _: () = {
 
 #[cfg(feature = "train")]
 const _: () = {
-    const fn is_shared<T: Send + Sync>() {}
-    const fn is_sent<T: Send>() {}
     is_shared::<train::Splitter>();
     is_sent::<train::Trainer>();
 };

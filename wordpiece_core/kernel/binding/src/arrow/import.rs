@@ -30,7 +30,7 @@ pub fn data_type(schema: &FFI_ArrowSchema) -> Result<DataType> {
     if !level.is_empty() {
         return Err(Error::data(format!("an Arrow array of more than {MOST_NESTED} levels")));
     }
-    read(|| Ok(as_bytes(DataType::try_from(schema).map_err(Error::data)?)))
+    read(|| Ok(without_strings(DataType::try_from(schema).map_err(Error::data)?)))
 }
 
 /// Takes an array over, and checks it.
@@ -67,9 +67,9 @@ fn read<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 /// The type with bytes in place of strings.
-fn as_bytes(data_type: DataType) -> DataType {
+fn without_strings(data_type: DataType) -> DataType {
     let field = |field: &Arc<Field>| {
-        let kind = as_bytes(field.data_type().clone());
+        let kind = without_strings(field.data_type().clone());
         // Nulls where there should be none are a matter of the columns that are read.
         Arc::new(Field::clone(field).with_data_type(kind).with_nullable(true))
     };
@@ -156,7 +156,7 @@ mod tests {
             [([0, 2, 4], true), ([1, 1, 1], true), ([0, 3, 2], false), ([0, -1, 2], false)]
         {
             let offsets: ScalarBuffer<i32> = offsets.to_vec().into();
-            // SAFETY: none; the array is only handed on, never read.
+            // SAFETY: none; the array is never read.
             let texts = unsafe {
                 StringArray::new_unchecked(OffsetBuffer::new_unchecked(offsets), data.clone(), None)
             };

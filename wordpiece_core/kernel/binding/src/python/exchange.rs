@@ -60,13 +60,13 @@ fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
         let kind = object.get_type().to_string();
         return Err(Error::Type(format!("expected an Arrow array, not {kind}")).into());
     };
-    let pair = export.call0()?.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>();
+    let capsules = export.call0()?;
+    let pair = capsules.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>();
     let pointers = pair.and_then(|(schema, array)| {
         let schema_pointer = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
-        let array_pointer = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-        Ok((schema_pointer, array_pointer, (schema, array)))
+        Ok((schema_pointer, array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>()))
     });
-    let Ok((schema, array, _capsules)) = pointers else {
+    let Ok((schema, array)) = pointers else {
         return Err(Error::Type("__arrow_c_array__ gives no capsules of Arrow's".into()).into());
     };
     // SAFETY: the names of the capsules say that they point to these structures, valid while the

@@ -4,7 +4,7 @@
 use super::Encoder;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_with_spans, spans};
-use super::tokenize::Scratch;
+use super::tokenize::{Scratch, tokenize_anew};
 use crate::base::memory;
 use crate::encode::unigram::Unigram;
 use crate::text::segment_table::{Batch, MISSING, SegmentTable};
@@ -418,11 +418,9 @@ impl TakeSegments for TakeRounded<'_> {
         if known.kind() == LISTED && self.push(known) {
             return;
         }
-        let TakeRounded { encoder, unigram, scratch, encoding, sum, .. } = self;
+        let TakeRounded { encoder, scratch, encoding, sum, .. } = self;
         encoder.find_words(&segment, scratch);
-        encoder.tokenize_words(scratch, |word, scratch, tokens| {
-            unigram.rounded_tokens(word, sum, &mut scratch.unigram, tokens);
-        });
+        tokenize_anew(encoder, None, sum, scratch);
         encoding.push_new(scratch);
     }
 }

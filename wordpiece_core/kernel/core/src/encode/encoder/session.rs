@@ -7,11 +7,10 @@ use super::cache::{Caches, Gathering, TakeIds, TakeRounded, TakeSegments, TakeSp
 use super::composed::ComposedText;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_added, push_with_spans};
-use super::tokenize::Scratch;
+use super::tokenize::{Drawing, Scratch, tokenize_anew};
 use super::trimming::SharedSpaces;
 use crate::base::error::Result;
 use crate::encode::added_tokens::Section;
-use crate::encode::model::Sampler;
 use crate::encode::sampling::{Sampling, SplitMix64};
 use crate::text::rules::TextRules;
 use crate::text::segment_table::Batch;
@@ -29,14 +28,6 @@ pub struct Session<'e> {
 
 /// From this number on, sessions share the places of caches.
 const MOST_CACHES: usize = 1 << 10;
-
-/// What tokenizations are sampled with.
-pub(super) struct Drawing {
-    sampling: Sampling,
-    sampler: Sampler,
-    /// The numbers of the text.
-    random: SplitMix64,
-}
 
 impl Encoder {
     /// A session of this encoder, for one thread. It takes over the caches of one that has ended: if
@@ -215,26 +206,4 @@ impl SectionText<'_> {
         to.flush();
         is_split
     }
-}
-
-/// Tokenizes the words in the scratch, of which no cache can know: by sampling, or behind a sum of scores.
-#[inline]
-pub(super) fn tokenize_anew(
-    encoder: &Encoder,
-    mut drawing: Option<&mut Drawing>,
-    sum: &mut f32,
-    scratch: &mut Scratch,
-) {
-    let model = &encoder.options.model;
-    encoder.tokenize_words(scratch, |word, scratch, tokens| {
-        match (&mut drawing, model.rounding()) {
-            (Some(Drawing { sampler, random, .. }), _) => {
-                model.sampled_tokens(word, sampler, random, scratch, tokens);
-            }
-            (None, Some(unigram)) => {
-                unigram.rounded_tokens(word, sum, &mut scratch.unigram, tokens);
-            }
-            (None, None) => model.tokens(word, scratch, tokens),
-        }
-    });
 }

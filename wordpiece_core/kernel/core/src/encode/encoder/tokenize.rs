@@ -4,7 +4,8 @@ use super::Encoder;
 use super::composed::CharacterOffsets;
 use crate::base::error::{Error, give_up};
 use crate::base::memory;
-use crate::encode::model::ModelScratch;
+use crate::encode::model::{ModelScratch, Sampler};
+use crate::encode::sampling::{Sampling, SplitMix64};
 use crate::encode::wordpiece::Token;
 use crate::text::byte_level::byte_character;
 use crate::text::composed::Composed;
@@ -38,6 +39,14 @@ impl Scratch {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|&(end, _)| end));
         self.ends.iter().zip(starts).filter(|((end, _), start)| end > start).count()
     }
+}
+
+/// What tokenizations are sampled with.
+pub(super) struct Drawing {
+    pub(super) sampling: Sampling,
+    pub(super) sampler: Sampler,
+    /// The numbers of the text.
+    pub(super) random: SplitMix64,
 }
 
 /// The most bytes of a text, as long as positions in it are of 32 bits.
@@ -154,6 +163,28 @@ impl Encoder {
         });
         debug_assert!(of_bytes || origin.len() == word.len());
     }
+}
+
+/// Tokenizes the words in the scratch, of which no cache can know: by sampling, or behind a sum of scores.
+#[inline]
+pub(super) fn tokenize_anew(
+    encoder: &Encoder,
+    mut drawing: Option<&mut Drawing>,
+    sum: &mut f32,
+    scratch: &mut Scratch,
+) {
+    let model = &encoder.options.model;
+    encoder.tokenize_words(scratch, |word, scratch, tokens| {
+        match (&mut drawing, model.rounding()) {
+            (Some(Drawing { sampler, random, .. }), _) => {
+                model.sampled_tokens(word, sampler, random, scratch, tokens);
+            }
+            (None, Some(unigram)) => {
+                unigram.rounded_tokens(word, sum, &mut scratch.unigram, tokens);
+            }
+            (None, None) => model.tokens(word, scratch, tokens),
+        }
+    });
 }
 
 /// Writes the pieces of a segment that is split before it is normalized into the scratch.
