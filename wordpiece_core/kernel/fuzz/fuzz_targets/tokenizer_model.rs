@@ -214,7 +214,6 @@ fn check_rows(encoder: &Encoder, input: &Input, sampling: Option<Sampling>) {
         assert!(errors.into_iter().all(|error| error == full.as_ref().err().cloned()));
         return;
     };
-    let [full, bare, again, new] = [full, bare, again, new].map(|rows| &rows[0]);
     let columns = |rows: &Rows| (rows.offset_mapping.clone(), rows.word_ids.clone());
     assert!(full.lists().eq(bare.lists()));
     assert_eq!((full.words, full.word_tokens), (bare.words, bare.word_tokens));

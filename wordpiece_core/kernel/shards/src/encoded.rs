@@ -26,13 +26,13 @@ impl IdPages {
         options: &RowOptions,
         texts: &[TextPair<'_>],
         least_ids: usize,
-    ) -> Result<(Option<Pages>, Vec<Rows>)> {
-        let batches = encode_rows(&mut encoder.session(0), options, texts, 0)?;
-        if batches.iter().map(|rows| rows.ids.len()).sum::<usize>() < least_ids {
-            return Ok((None, batches));
+    ) -> Result<(Option<Pages>, Rows)> {
+        let rows = encode_rows(&mut encoder.session(0), options, texts, 0)?;
+        if rows.ids.len() < least_ids {
+            return Ok((None, rows));
         }
         let mut pages = self.writer()?;
-        batches.iter().flat_map(Rows::lists).try_for_each(|list| pages.add(list))?;
-        Ok((Some(pages.finish()?), batches))
+        rows.lists().try_for_each(|list| pages.add(list))?;
+        Ok((Some(pages.finish()?), rows))
     }
 }

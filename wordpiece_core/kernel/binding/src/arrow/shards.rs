@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::arrow::encode::{IdType, encoded};
     use wordpiece_core::encode::{
-        Encoder, EncoderOptions, Layout, Model, RowColumns, RowOptions, Rows, TextPair, Truncation,
+        Encoder, EncoderOptions, Layout, Model, RowColumns, RowOptions, TextPair, Truncation,
         UnkScope, WordPiece, encode_rows,
     };
     use wordpiece_core::text::TextOptions;
@@ -101,10 +101,6 @@ mod tests {
         Encoder::new(options).unwrap()
     }
 
-    fn ids_of(batches: &[Rows]) -> Vec<u32> {
-        batches.iter().flat_map(|rows| rows.ids.iter().copied()).collect()
-    }
-
     #[test]
     fn pages_are_those_of_the_arrays() {
         let encoder = encoder();
@@ -129,25 +125,22 @@ mod tests {
                 sampling: None,
                 columns: RowColumns::default(),
             };
-            let batches = encode_rows(&mut encoder.session(0), &options, &texts, 0).unwrap();
-            let ids = ids_of(&batches);
-            let lists: Vec<_> = batches
-                .into_iter()
-                .map(|rows| Arc::clone(encoded(rows, IdType::Int32).unwrap().column(0)))
-                .collect();
+            let rows = encode_rows(&mut encoder.session(0), &options, &texts, 0).unwrap();
+            let ids = rows.ids.clone();
+            let encoded = encoded(rows, IdType::Int32).unwrap();
             let maker = IdPages::new(VOCABULARY.len() as u32, Codec::Zstd);
             let mut writer = maker.writer().unwrap();
-            lists.iter().try_for_each(|lists| add_lists(&mut writer, lists)).unwrap();
+            add_lists(&mut writer, encoded.column(0)).unwrap();
             let wanted = writer.finish().unwrap();
             let counts = [wanted.rows(), wanted.nulls(), wanted.ids()];
             assert_eq!(counts, [texts.len(), 3, ids.len()]);
             // Then with memory that was used before.
             for least in [0, ids.len()] {
-                let (pages, batches) = maker.encoded(&encoder, &options, &texts, least).unwrap();
-                assert_eq!((pages.as_ref(), &ids_of(&batches)), (Some(&wanted), &ids));
+                let (pages, rows) = maker.encoded(&encoder, &options, &texts, least).unwrap();
+                assert_eq!((pages.as_ref(), &rows.ids), (Some(&wanted), &ids));
             }
             let few = maker.encoded(&encoder, &options, &texts, ids.len() + 1).unwrap();
-            assert_eq!((few.0, ids_of(&few.1)), (None, ids));
+            assert_eq!((few.0, few.1.ids), (None, ids));
         }
     }
 }

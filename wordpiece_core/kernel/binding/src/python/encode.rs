@@ -304,10 +304,11 @@ impl PyEncoder {
             let texts = tables::text_rows(&texts.0, pairs.as_ref().map(|pairs| &pairs.0))?;
             let counts = |rows: &Rows| row_counts(rows, self.encoder.unk_id());
             if let Some(maker) = pages.as_ref().map(|maker| &maker.get().0) {
-                let (pages, batches) = maker.encoded(&self.encoder, &options, &texts, least_ids)?;
-                let counts = sum(batches.iter().map(counts));
-                let batches = batches.into_iter().filter(|_| pages.is_none());
-                let batches = batches.map(|rows| Ok(tables::encoded(rows, id_type)?.into()));
+                let (pages, rows) = maker.encoded(&self.encoder, &options, &texts, least_ids)?;
+                let counts = counts(&rows);
+                let rows = if pages.is_none() { vec![rows] } else { Vec::new() };
+                let batches =
+                    rows.into_iter().map(|rows| Ok(tables::encoded(rows, id_type)?.into()));
                 return Ok((batches.collect::<Result<_>>()?, pages.map(PyPages), counts));
             }
             let batches = encode_blocks(&self.encoder, &options, &texts, threads, |rows| {

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::base::error::{Result, caught};
 use crate::base::threads::on_threads;
 use crate::encode::encoder::{Encoder, Session};
-use crate::encode::rows::{self, RowOptions, Rows, TextPair};
+use crate::encode::rows::{MOST_IDS, RowOptions, Rows, TextPair, encode_rows};
 
-/// Encodes texts in blocks, each of one batch or more. The results are in the order of the texts.
+/// Encodes texts in blocks, each of one batch. The results are in the order of the texts.
 ///
 /// # Arguments
 ///
@@ -19,12 +19,12 @@ use crate::encode::rows::{self, RowOptions, Rows, TextPair};
 /// * `options` - How tokens become rows.
 /// * `texts` - The texts, or the pairs of texts.
 /// * `threads` - How many threads encode, this one included. With one thread, all texts are one
-///   block.
+///   block, unless they are many.
 /// * `finish` - Is called with the rows of each batch, on the thread that has made them.
 ///
 /// # Errors
 ///
-/// Returns the error of the first block that has one: that of [`rows::encode_rows`], that of `finish`, or
+/// Returns the error of the first block that has one: that of [`encode_rows`], that of `finish`, or
 /// [`Error::Panic`](crate::base::error::Error::Panic).
 pub fn encode_blocks<T: Send>(
     encoder: &Encoder,
@@ -33,19 +33,12 @@ pub fn encode_blocks<T: Send>(
     threads: usize,
     finish: impl Fn(Rows) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let blocks = blocks(texts, threads);
+    let blocks = blocks(options, texts, threads);
     // A panic is caught on the thread where it occurs, which knows its place.
     let encode = |session: &mut Session<'_>, block: &Range<usize>| {
         let texts = &texts[block.clone()];
-        caught(|| {
-            let batches = rows::encode_rows(session, options, texts, block.start)?;
-            batches.into_iter().map(&finish).collect::<Result<Vec<T>>>()
-        })
+        caught(|| finish(encode_rows(session, options, texts, block.start)?))
     };
-    if blocks.len() == 1 {
-        let mut session = encoder.session(0);
-        return encode(&mut session, &blocks[0]);
-    }
     let threads = threads.min(blocks.len());
     let shares: Vec<Share> =
         (0..threads).map(|thread| Share::new(thread, threads, blocks.len())).collect();
@@ -57,8 +50,7 @@ pub fn encode_blocks<T: Send>(
     };
     let mut done: Vec<_> = on_threads(threads, work).into_iter().flatten().collect();
     done.sort_by_key(|(number, _)| *number);
-    let done: Result<Vec<_>> = done.into_iter().map(|(_, result)| result).collect();
-    Ok(done?.into_iter().flatten().collect())
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The blocks of one thread.
@@ -81,14 +73,17 @@ impl Share {
 }
 
 /// Divides texts into ranges of about the same number of bytes: one at least, and several for each
-/// thread if there is enough text.
-fn blocks(texts: &[TextPair<'_>], threads: usize) -> Vec<Range<usize>> {
+/// thread if there is enough text; and so many that the ids of each are few enough for a batch, unless there
+/// are eight ids for each byte, or for each of the padding.
+fn blocks(options: &RowOptions, texts: &[TextPair<'_>], threads: usize) -> Vec<Range<usize>> {
     const LEAST: usize = 1 << 16;
     let size = |(text, pair): &TextPair<'_>| {
-        text.map_or(0, <[u8]>::len) + pair.flatten().map_or(0, <[u8]>::len)
+        let bytes = text.map_or(0, <[u8]>::len) + pair.flatten().map_or(0, <[u8]>::len);
+        bytes.max(options.padded_length())
     };
     let all: usize = texts.iter().map(size).sum();
     let most = if threads > 1 { (all / threads.saturating_mul(8)).max(LEAST) } else { usize::MAX };
+    let most = most.min(MOST_IDS / 8);
     let (mut blocks, mut start, mut held) = (Vec::new(), 0, 0);
     for (row, text) in texts.iter().enumerate() {
         if held >= most {

@@ -17,7 +17,7 @@ use crate::text::utf8::repair;
 pub const MOST_PADDED: usize = 1 << 24;
 
 /// The most ids of a batch. Its offsets are of 32 bits.
-const MOST_IDS: usize = if cfg!(test) { 1 << 18 } else { i32::MAX as usize };
+pub(super) const MOST_IDS: usize = if cfg!(test) { 1 << 18 } else { i32::MAX as usize };
 
 /// Which text of a pair is truncated if the pair is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +141,11 @@ impl RowOptions {
         self.max_length.map(|most| most.saturating_sub(self.added_tokens(texts)))
     }
 
+    /// The least ids of a row.
+    pub(super) fn padded_length(&self) -> usize {
+        self.max_length.filter(|_| self.pad_id.is_some()).unwrap_or(0)
+    }
+
     /// The lengths that the texts of a pair are truncated to, so that both fit into `room` tokens.
     fn truncated(&self, [first, second]: [usize; 2], room: usize) -> Result<[usize; 2]> {
         if room == 0 {
@@ -219,8 +224,7 @@ impl RowOptions {
     }
 }
 
-/// Encodes texts to batches of rows: one batch, unless it would have 2^31 ids or more. Invalid UTF-8 is
-/// replaced by U+FFFD.
+/// Encodes texts to rows. Invalid UTF-8 is replaced by U+FFFD.
 ///
 /// # Arguments
 ///
@@ -232,18 +236,17 @@ impl RowOptions {
 /// # Errors
 ///
 /// Returns [`Error::Data`] if a text cannot be truncated as the options demand, if a text has 2^31 bytes or
-/// more where offsets are wanted or the model is not WordPiece, or if the rows of a text have more ids
-/// than a batch can; [`Error::Option`] if words of the model are not drawn as the options say.
+/// more where offsets are wanted or the model is not WordPiece, or if there are 2^31 ids or more;
+/// [`Error::Option`] if words of the model are not drawn as the options say.
 pub fn encode_rows(
     session: &mut Session<'_>,
     options: &RowOptions,
     texts: &[TextPair<'_>],
     first: usize,
-) -> Result<Vec<Rows>> {
+) -> Result<Rows> {
     let columns = &options.columns;
-    let bytes =
-        |texts: &[TextPair<'_>]| texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum();
-    let (mut done, mut rows) = (Vec::new(), Rows::new(options, bytes(texts)));
+    let bytes = texts.iter().map(|text| text.0.map_or(0, <[u8]>::len)).sum();
+    let mut rows = Rows::new(options, bytes);
     let spans = columns.offset_mapping || columns.word_ids;
     let any_length = session.takes_any_length() && !spans;
     let longest = if any_length { usize::MAX } else { MOST_BYTES };
@@ -264,36 +267,23 @@ pub fn encode_rows(
             session.encode(&text, spans, encoding);
             Ok(())
         };
-        let has_one_row = second.is_none() && options.stride.is_none();
-        if has_one_row {
-            rows.lend_ids(options, &mut one);
-        }
-        read(text, &mut one)?;
-        if has_one_row && rows.end_lent_row(options, &mut one, number)? {
-            rows.count_words(&one);
-            continue;
-        }
         if let Some(second) = second.flatten() {
+            read(text, &mut one)?;
             read(second, &mut other)?;
-        }
-        let push = |rows: &mut Rows| match second {
-            None => rows.push_text(options, &one, number),
-            Some(_) => {
-                let pushed = rows.push_pair(options, &one, &other, number);
-                pushed.map_err(|error| error.at(format!("pair {number}")))
-            }
-        };
-        if !push(&mut rows)? {
-            done.push(std::mem::replace(&mut rows, Rows::new(options, bytes(&texts[index..]))));
-            push(&mut rows)?;
+            let pushed = rows.push_pair(options, &one, &other, number);
+            pushed.map_err(|error| error.at(format!("pair {number}")))?;
+            rows.count_words(&other);
+        } else if options.stride.is_some() {
+            read(text, &mut one)?;
+            rows.push_text(options, &one, number)?;
+        } else {
+            rows.lend_ids(options, &mut one);
+            read(text, &mut one)?;
+            rows.end_lent_row(options, &mut one, number)?;
         }
         rows.count_words(&one);
-        if second.is_some() {
-            rows.count_words(&other);
-        }
     }
-    done.push(rows);
-    Ok(done)
+    Ok(rows)
 }
 
 impl Rows {
@@ -356,51 +346,34 @@ impl Rows {
         text.append_to(std::mem::take(&mut self.ids));
     }
 
-    /// Ends the row that `lend_ids` has begun. Returns false if the batch has no room for it: then there
-    /// is no such row, and the text keeps its ids.
+    /// Ends the row that `lend_ids` has begun.
     fn end_lent_row(
         &mut self,
         options: &RowOptions,
         text: &mut Encoding,
         source: usize,
-    ) -> Result<bool> {
-        let (start, length) = (self.end(), text.len());
-        let kept = length.min(options.room(1).unwrap_or(usize::MAX));
-        if !self.has_room(options, std::iter::once(kept), 1)? {
-            self.ids = text.take_before();
-            self.ids.truncate(start);
-            return Ok(false);
-        }
+    ) -> Result<()> {
         let layout = options.layout(1);
-        let begin = start + layout.added[0].len();
+        let (begin, length) = (self.end() + layout.added[0].len(), text.len());
+        let kept = length.min(options.room(1).unwrap_or(usize::MAX));
+        self.check_room(options, std::iter::once(kept), 1)?;
         self.ids = text.take_ids();
         self.ids.truncate(begin + kept);
         self.count_truncated(options, length - kept);
         self.describe_added(&layout.added[0], begin);
         self.describe(Part::Text(text, 0..kept), layout.types[0], begin + kept);
         self.finish_row(options, 1, source);
-        Ok(true)
+        Ok(())
     }
 
-    /// Appends the rows of a text. Returns false if the batch has no room for them: then nothing was done.
-    fn push_text(&mut self, options: &RowOptions, text: &Encoding, source: usize) -> Result<bool> {
-        let most = options.room(1).unwrap_or(usize::MAX);
-        if text.len() <= most {
-            if !self.has_room(options, std::iter::once(text.len()), 1)? {
-                return Ok(false);
-            }
-            self.push_row(options, [(text, 0..text.len())], source);
-            return Ok(true);
-        }
-        let windows = options.windows(text.len(), most)?;
-        if !self.has_room(options, windows.iter().map(Range::len), 1)? {
-            return Ok(false);
-        }
-        self.count_truncated(options, text.len() - most);
+    /// Appends the rows of a text.
+    fn push_text(&mut self, options: &RowOptions, text: &Encoding, source: usize) -> Result<()> {
+        let windows = options.windows(text.len(), options.room(1).unwrap_or(usize::MAX))?;
+        self.check_room(options, windows.iter().map(Range::len), 1)?;
         for window in windows {
             self.push_row(options, [(text, window)], source);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// The same for a pair.
@@ -410,34 +383,32 @@ impl Rows {
         first: &Encoding,
         second: &Encoding,
         source: usize,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let windows = options.pair_windows([first.len(), second.len()])?;
-        if !self.has_room(options, windows.iter().map(|[a, b]| a.len() + b.len()), 2)? {
-            return Ok(false);
-        }
+        self.check_room(options, windows.iter().map(|[a, b]| a.len() + b.len()), 2)?;
         let [a, b] = &windows[0];
         self.count_truncated(options, first.len() + second.len() - a.len() - b.len());
         for [a, b] in windows {
             self.push_row(options, [(first, a), (second, b)], source);
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Whether the batch can have the rows of a text, or of a pair, too. These may be many times as large
-    /// as the text. Fails if no batch can have them.
-    fn has_room(
+    /// Fails if there would be too many ids with the rows of a text, or of a pair. These may be many times as
+    /// large as the text.
+    fn check_room(
         &self,
         options: &RowOptions,
         lengths: impl Iterator<Item = usize>,
         texts: usize,
-    ) -> Result<bool> {
-        let least = options.max_length.filter(|_| options.pad_id.is_some()).unwrap_or(0);
+    ) -> Result<()> {
+        let least = options.padded_length();
         let added = options.added_tokens(texts);
         let ids: usize = lengths.map(|length| (length + added).max(least)).sum();
-        if ids > MOST_IDS {
-            return Err(too_many_ids("the rows of one text"));
+        if self.end() + ids > MOST_IDS {
+            return Err(too_many_ids("the rows of one batch; encode fewer texts at once"));
         }
-        Ok(self.end() + ids <= MOST_IDS)
+        Ok(())
     }
 
     /// Appends a row of one text or two, with the tokens around them.
@@ -643,23 +614,17 @@ mod tests {
                 .collect();
             let full = options(&mut state, ALL);
             let bare = RowOptions { columns: RowColumns::default(), ..full.clone() };
-            let batches = encode_rows(&mut encoder.session(0), &full, &texts, 0).unwrap();
+            let rows = encode_rows(&mut encoder.session(0), &full, &texts, 0).unwrap();
             let bare = encode_rows(&mut encoder.session(0), &bare, &texts, 0).unwrap();
             let blocks = encode_blocks(&encoder, &full, &texts, 3, Ok).unwrap();
-            assert_eq!(ids_of(&batches), ids_of(&bare));
-            assert_eq!(ids_of(&batches), ids_of(&blocks));
-            for Rows { ids, offset_mapping, word_ids, .. } in batches {
-                let offsets = offset_mapping.unwrap();
-                assert_eq!(offsets.len(), 2 * ids.len());
-                assert!(offsets.chunks(2).all(|span| 0 <= span[0] && span[0] <= span[1]));
-                assert_eq!(word_ids.unwrap().len(), ids.len());
-            }
+            let lists: Vec<_> = rows.lists().collect();
+            assert_eq!(lists, bare.lists().collect::<Vec<_>>());
+            assert_eq!(lists, blocks.iter().flat_map(Rows::lists).collect::<Vec<_>>());
+            let offsets = rows.offset_mapping.as_ref().unwrap();
+            assert_eq!(offsets.len(), 2 * rows.ids.len());
+            assert!(offsets.chunks(2).all(|span| 0 <= span[0] && span[0] <= span[1]));
+            assert_eq!(rows.word_ids.as_ref().unwrap().len(), rows.ids.len());
         }
-    }
-
-    /// The ids of all rows.
-    fn ids_of(batches: &[Rows]) -> Vec<Option<&[u32]>> {
-        batches.iter().flat_map(Rows::lists).collect()
     }
 
     #[test]
@@ -672,20 +637,17 @@ mod tests {
             ..options(&mut 1, ALL)
         };
         let texts: Vec<TextPair<'_>> = vec![(Some(b"a b ab"), None); 100];
-        let lengths = |threads| {
+        for threads in [1, 2] {
             let blocks = encode_blocks(&encoder, &padded(MOST_IDS / 8), &texts, threads, Ok);
             let blocks = blocks.unwrap();
-            assert!(blocks.iter().all(|rows| rows.ids.len() <= MOST_IDS));
+            assert!(blocks.len() > 12 && blocks.iter().all(|rows| rows.ids.len() <= MOST_IDS));
             assert_eq!(blocks.iter().map(|rows| rows.words).sum::<usize>(), 300);
-            blocks.iter().map(|rows| rows.ends.len()).collect::<Vec<_>>()
-        };
-        assert_eq!(lengths(1), [vec![8; 12], vec![4]].concat());
-        assert_eq!(lengths(2), lengths(1)); // there is too little text for two blocks
-        let batches =
-            encode_rows(&mut encoder.session(0), &padded(MOST_IDS), &texts[..3], 7).unwrap();
-        assert_eq!(batches.len(), 3);
-        let error = encode_rows(&mut encoder.session(0), &padded(MOST_IDS + 1), &texts, 0).err();
-        assert_eq!(error, Some(too_many_ids("the rows of one text")));
+            assert_eq!(blocks.iter().map(|rows| rows.ends.len()).sum::<usize>(), 100);
+        }
+        let encode = |texts| encode_rows(&mut encoder.session(0), &padded(MOST_IDS), texts, 0);
+        assert_eq!(encode(&texts[..1]).unwrap().ids.len(), MOST_IDS);
+        let error = encode(&texts[..2]).err();
+        assert_eq!(error, Some(too_many_ids("the rows of one batch; encode fewer texts at once")));
     }
 
     #[test]

@@ -68,13 +68,6 @@ impl Encoding {
         std::mem::take(&mut self.ids)
     }
 
-    /// Takes out those that the ids were appended to.
-    pub(crate) fn take_before(&mut self) -> Vec<u32> {
-        let ids = self.ids.split_off(self.first);
-        self.first = 0;
-        std::mem::replace(&mut self.ids, ids)
-    }
-
     pub(super) fn clear(&mut self) {
         self.ids.truncate(self.first);
         self.spans.clear();
