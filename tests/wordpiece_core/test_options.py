@@ -220,7 +220,7 @@ def test_more_ids_than_a_batch_can_have_are_an_error_before_memory_is_used_up() 
     assert len(tok.encode_batch(["a a"], options=options).table) == 1
     options = wp.EncodingOptions(max_length=4002, stride=3999)
     texts = ["a " * 600_000]  # 2.4 G ids
-    with pytest.raises(wp.InputError, match="more than 2\\^31 ids in the rows of one text"):
+    with pytest.raises(wp.InputError, match="more than 2\\^31 ids in one batch"):
         tok.encode_batch(texts, options=options)
-    with pytest.raises(wp.InputError, match="pair 0: more than 2\\^31 ids in the rows of one text"):
+    with pytest.raises(wp.InputError, match="pair 0: more than 2\\^31 ids in one batch"):
         tok.encode_batch(texts, texts, options=wp.EncodingOptions(max_length=600, stride=290))

@@ -173,7 +173,7 @@ pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
         }
     }
     let most = packer.most(lists.len(), (ends[lists.len()] - ends[0]) as usize);
-    i32::try_from(most).map_err(|_| too_many_ids("one batch"))?;
+    i32::try_from(most).map_err(|_| too_many_ids())?;
     Ok(packer.add(rows, most))
 }
 

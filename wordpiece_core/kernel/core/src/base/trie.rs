@@ -45,21 +45,6 @@ pub struct Trie {
     states: Vec<State>,
 }
 
-/// A state of a new trie, and the bytes that lead to it from its root.
-#[derive(Clone, Copy)]
-pub struct StateInfo {
-    /// The index of the state.
-    pub state: u32,
-    /// The state that the transition to this one comes from.
-    pub parent: u32,
-    /// The first of the bytes that lead here.
-    pub first_byte: u8,
-    /// The last of the bytes that lead here.
-    pub last_byte: u8,
-    /// How many bytes lead here.
-    pub depth: u32,
-}
-
 /// The bytes of a token, and its id.
 type Pattern<'a> = (&'a [u8], u32);
 
@@ -73,8 +58,7 @@ struct PendingState {
 }
 
 impl Trie {
-    /// Builds a trie. Returns it with its states except the roots, from the shallowest to the
-    /// deepest. Building takes time linear in the bytes of all tokens, apart from sorting them.
+    /// Builds a trie, in time linear in the bytes of all tokens, apart from sorting them.
     ///
     /// # Arguments
     ///
@@ -84,12 +68,9 @@ impl Trie {
     /// # Errors
     ///
     /// Returns [`Error::Data`] if the trie would have 2^32 - 2 states or more.
-    pub fn new<Bytes: AsRef<[u8]> + ?Sized>(
-        tokens: [Vec<(&Bytes, u32)>; 2],
-    ) -> Result<(Self, Vec<StateInfo>)> {
+    pub fn new<Bytes: AsRef<[u8]> + ?Sized>(tokens: [Vec<(&Bytes, u32)>; 2]) -> Result<Self> {
         let patterns = tokens.map(sorted);
         let mut trie = Trie { states: vec![UNUSED; 258] };
-        let mut infos = Vec::new();
         let mut pending = VecDeque::new();
         for (root, patterns) in [INITIAL_ROOT, CONTINUING_ROOT].into_iter().zip(&patterns) {
             trie.states[root as usize].check = NO_PARENT;
@@ -113,31 +94,14 @@ impl Trie {
             let base = trie.find_base(&groups, &mut unused_from)?;
             trie.states[state as usize].base = base as u32;
             for (last_byte, range) in groups {
-                // `find_base` has checked that every index from this base fits into 32 bits, and so
-                // does the depth, which is less than the number of states.
+                // `find_base` has checked that every index from this base fits into 32 bits.
                 let child = (base + last_byte as usize) as u32;
                 trie.states[child as usize].check = state;
-                infos.push(StateInfo {
-                    state: child,
-                    parent: state,
-                    first_byte: patterns[root][range.start].0[0],
-                    last_byte,
-                    depth: depth as u32 + 1,
-                });
-                pending.push_back(PendingState {
-                    state: child,
-                    root,
-                    patterns: range,
-                    depth: depth + 1,
-                });
+                let (patterns, depth) = (range, depth + 1);
+                pending.push_back(PendingState { state: child, root, patterns, depth });
             }
         }
-        Ok((trie, infos))
-    }
-
-    /// The length of the array of states, unused ones included: the index of every state is less.
-    pub(crate) fn array_len(&self) -> usize {
-        self.states.len()
+        Ok(trie)
     }
 
     /// The state that the transition from `state` by `byte` leads to, if there is one.
@@ -274,7 +238,7 @@ mod tests {
         let tokens: Vec<String> = (0..50_000u32).map(|i| format!("{:x}", i * 7919)).collect();
         let listed: Vec<_> = tokens.iter().map(String::as_str).zip(0..).collect();
         let others = vec![("", 7), ("é", 1), ("éa", 2), ("\u{10FFFF}", 3)];
-        let (trie, states) = Trie::new([listed.clone(), others.clone()]).unwrap();
+        let trie = Trie::new([listed.clone(), others.clone()]).unwrap();
         for (token, id) in listed {
             assert_eq!(longest(&trie, INITIAL_ROOT, token), Some(id));
         }
@@ -282,10 +246,6 @@ mod tests {
             assert_eq!(longest(&trie, CONTINUING_ROOT, token), Some(id));
             assert_eq!(longest(&trie, INITIAL_ROOT, token), None);
         }
-        assert!(states.is_sorted_by_key(|info| info.depth));
-        assert_eq!(
-            longest(&Trie::new::<str>([vec![], vec![]]).unwrap().0, INITIAL_ROOT, "a"),
-            None
-        );
+        assert_eq!(longest(&Trie::new::<str>([vec![], vec![]]).unwrap(), INITIAL_ROOT, "a"), None);
     }
 }

@@ -211,7 +211,7 @@ impl RowOptions {
         // On average a window is at least half full.
         let rows = first.len().saturating_mul(second.len());
         if rows.saturating_mul(lengths_left[0] + lengths_left[1]) / 2 > MOST_IDS {
-            return Err(too_many_ids("the rows of one text"));
+            return Err(too_many_ids());
         }
         let both = |a: &Range<usize>, b: &Range<usize>| [a.clone(), b.clone()];
         let mut rows = memory::with_capacity(first.len() * second.len());
@@ -406,7 +406,7 @@ impl Rows {
         let added = options.added_tokens(texts);
         let ids: usize = lengths.map(|length| (length + added).max(least)).sum();
         if self.end() + ids > MOST_IDS {
-            return Err(too_many_ids("the rows of one batch; encode fewer texts at once"));
+            return Err(too_many_ids());
         }
         Ok(())
     }
@@ -496,8 +496,8 @@ impl Rows {
 }
 
 /// The error of more ids than the offsets of a batch can count.
-pub fn too_many_ids(place: &str) -> Error {
-    Error::data(format!("more than 2^31 ids in {place}"))
+pub fn too_many_ids() -> Error {
+    Error::data("more than 2^31 ids in one batch: give fewer or shorter texts at once")
 }
 
 fn fill(column: &mut Option<Vec<i8>>, end: usize, value: i8) {
@@ -647,7 +647,7 @@ mod tests {
         let encode = |texts| encode_rows(&mut encoder.session(0), &padded(MOST_IDS), texts, 0);
         assert_eq!(encode(&texts[..1]).unwrap().ids.len(), MOST_IDS);
         let error = encode(&texts[..2]).err();
-        assert_eq!(error, Some(too_many_ids("the rows of one batch; encode fewer texts at once")));
+        assert_eq!(error, Some(too_many_ids()));
     }
 
     #[test]

@@ -169,7 +169,7 @@ impl Unigram {
         let rounded = (of_sentencepiece && !exact)
             .then(|| scores.iter().map(|&score| score as f32).collect());
         let longest = found.iter().map(|(token, _)| token.len()).max().unwrap_or(0).max(4);
-        let (trie, _) = Trie::new([found, Vec::new()])?;
+        let trie = Trie::new([found, Vec::new()])?;
         Ok(Unigram { trie, longest, scores, unk_id, unk_score, bytes, of_sentencepiece, rounded })
     }
 

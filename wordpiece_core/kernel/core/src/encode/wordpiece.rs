@@ -1,18 +1,8 @@
-//! WordPiece: greedy longest match, in time linear in the word, whatever the vocabulary.
-//!
-//! A double-array trie is walked, one transition for each byte. Where a state has no transition by
-//! the next byte, its *failure link* says how to go on: it has an *output*, the tokens that longest
-//! match splits off the bytes walked so far, and a target, the state that the rest of these bytes
-//! leads to. So no byte is read twice. This is the algorithm LinMaxMatch of Song et al., "Fast
-//! WordPiece Tokenization" (2021), with two roots in place of one root and a path for the prefix.
-//!
-//! Outputs are linked lists that share their parts: the output of a state is that of its parent,
-//! followed by those of the failure links that were followed to find its target. So they take
-//! memory linear in the vocabulary, too.
+//! WordPiece: greedy longest match.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::memory;
-use crate::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, NONE, StateInfo, Trie};
+use crate::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
 
 /// What becomes of a word that the vocabulary cannot cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +22,7 @@ pub struct Token {
     pub length: u32,
 }
 
-/// The model WordPiece: an automaton that splits words into the tokens of a vocabulary.
+/// The model WordPiece: splits off the longest token that fits, again and again.
 ///
 /// # Examples
 ///
@@ -49,43 +39,14 @@ pub struct Token {
 /// ```
 pub struct WordPiece {
     trie: Trie,
-    /// By the index of the state.
-    failure_links: Vec<FailureLink>,
-    /// The lists of all outputs.
-    outputs: Vec<OutputNode>,
     unk_id: u32,
     unk_scope: UnkScope,
     max_word_length: usize,
 }
 
-/// How matching goes on at a state that has no transition by the next byte.
-#[derive(Clone, Copy)]
-struct FailureLink {
-    /// The tokens found: the index of the last node of a list, or `NONE` for no tokens.
-    output: u32,
-    /// The state to go on from; `NONE` if no token fits what is left.
-    target: u32,
-}
-
-const NO_LINK: FailureLink = FailureLink { output: NONE, target: NONE };
-
-/// The last node of an output list, and the index of the node before it, or `NONE`.
-#[derive(Clone, Copy)]
-struct OutputNode {
-    previous: u32,
-    item: OutputItem,
-}
-
-#[derive(Clone, Copy)]
-enum OutputItem {
-    Token(Token),
-    /// All of another list, of which this is the last node.
-    List(u32),
-}
-
 impl WordPiece {
-    /// Builds the automaton of a vocabulary, in time linear in the bytes of all tokens, apart from
-    /// sorting them.
+    /// Makes the model of a vocabulary, in time linear in the bytes of all tokens, apart from sorting
+    /// them.
     ///
     /// # Arguments
     ///
@@ -98,8 +59,7 @@ impl WordPiece {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if the automaton would have 2^32 - 2 states or more, or as many nodes
-    /// of output lists.
+    /// Returns [`Error::Data`](crate::Error::Data) if the tokens have 2^32 bytes or more.
     pub fn new<'a>(
         vocabulary: impl Iterator<Item = (&'a str, u32)> + Clone,
         continuing_prefix: &str,
@@ -110,53 +70,11 @@ impl WordPiece {
         let continuing = vocabulary
             .clone()
             .filter_map(|(token, id)| Some((token.strip_prefix(continuing_prefix)?, id)));
-        let (trie, states) = Trie::new([vocabulary.clone().collect(), continuing.collect()])?;
-        let failure_links = vec![NO_LINK; trie.array_len()];
-        let outputs = Vec::new();
-        let mut model =
-            WordPiece { trie, failure_links, outputs, unk_id, unk_scope, max_word_length };
-        // A failure link leads to a shallower state, and the shallowest states come first.
-        for info in states {
-            model.failure_links[info.state as usize] = model.failure_link(info)?;
-        }
-        Ok(model)
+        let trie = Trie::new([vocabulary.clone().collect(), continuing.collect()])?;
+        Ok(WordPiece { trie, unk_id, unk_scope, max_word_length })
     }
 
-    /// The failure link of a state; those of all shallower states are there.
-    fn failure_link(&mut self, info: StateInfo) -> Result<FailureLink> {
-        let StateInfo { state, parent, last_byte, depth, .. } = info;
-        // If matching goes on after unknown characters, a character that is no token ends here, too.
-        let single = self.unk_scope == UnkScope::Character && is_one_character(&info);
-        if let Some(id) = self.trie.token_id(state).or(single.then_some(self.unk_id)) {
-            let token = Token { id, length: depth };
-            return Ok(FailureLink {
-                output: self.push_output(NONE, OutputItem::Token(token))?,
-                target: CONTINUING_ROOT,
-            });
-        }
-        let FailureLink { mut output, target: mut from } = self.failure_links[parent as usize];
-        while from != NONE {
-            if let Some(target) = self.trie.transition(from, last_byte) {
-                return Ok(FailureLink { output, target });
-            }
-            let next = self.failure_links[from as usize];
-            if next.output != NONE {
-                output = self.push_output(output, OutputItem::List(next.output))?;
-            }
-            from = next.target;
-        }
-        Ok(FailureLink { output, target: NONE })
-    }
-
-    /// Makes the list of `previous` and one item more; returns its index.
-    fn push_output(&mut self, previous: u32, item: OutputItem) -> Result<u32> {
-        let index = u32::try_from(self.outputs.len()).ok().filter(|&index| index != NONE);
-        let too_many = || Error::data("the vocabulary is too large for 2^32 outputs");
-        self.outputs.push(OutputNode { previous, item });
-        index.ok_or_else(too_many)
-    }
-
-    /// Splits a word into its tokens.
+    /// Splits a word into its tokens, in time of its length times that of the longest token.
     ///
     /// # Arguments
     ///
@@ -169,77 +87,19 @@ impl WordPiece {
         if word.len() > most && word.chars().nth(most).is_some() {
             return tokens.push(Token::new(self.unk_id, word.len()));
         }
-        let bytes = word.as_bytes();
-        let (mut state, mut at) = (INITIAL_ROOT, 0);
-        let mut covered = (0, 0); // so many bytes by so many tokens, where a token was unknown
-        while at < bytes.len() || state != CONTINUING_ROOT {
-            if let Some(next) = bytes.get(at).and_then(|&byte| self.trie.transition(state, byte)) {
-                (state, at) = (next, at + 1);
-                continue;
-            }
-            let link = self.failure_links[state as usize];
-            self.push_tokens(link.output, tokens);
-            state = link.target;
-            if state == NONE {
-                let Some(next) = self.skip(word, tokens, &mut covered) else { return };
-                (state, at) = (CONTINUING_ROOT, next);
-            }
-        }
-    }
-
-    /// Where no token fits: makes the word unknown, or the character there, of which the trie
-    /// knows no more than the first bytes. `covered`: how many bytes the tokens cover, and how many tokens
-    /// that are; those behind them are counted here. Returns where in the word matching goes on, if it
-    /// does.
-    #[cold]
-    fn skip(
-        &self,
-        word: &str,
-        tokens: &mut Vec<Token>,
-        (covered, counted): &mut (usize, usize),
-    ) -> Option<usize> {
-        if self.unk_scope == UnkScope::Word {
-            tokens.clear();
-            tokens.extend((!word.is_empty()).then(|| Token::new(self.unk_id, word.len())));
-            return None;
-        }
-        // In this scope every token is shorter than 2^32 bytes, so their lengths are exact.
-        *covered += tokens[*counted..].iter().map(|token| token.length as usize).sum::<usize>();
-        let c = word[*covered..].chars().next()?;
-        memory::push(tokens, Token::new(self.unk_id, c.len_utf8()));
-        *covered += c.len_utf8();
-        *counted = tokens.len();
-        Some(*covered)
-    }
-
-    /// Appends the tokens of an output list. It is read from its end, and then turned round.
-    #[inline]
-    fn push_tokens(&self, mut at: u32, tokens: &mut Vec<Token>) {
-        if let Some(&OutputNode { previous: NONE, item: OutputItem::Token(token) }) =
-            self.outputs.get(at as usize)
-        {
-            return memory::push(tokens, token); // most lists have one token
-        }
-        let start = tokens.len();
-        let mut left = Vec::new(); // lists that are not read to their beginnings
-        loop {
-            while at == NONE {
-                match left.pop() {
-                    Some(previous) => at = previous,
-                    None => return tokens[start..].reverse(),
+        let (mut root, mut rest) = (INITIAL_ROOT, word);
+        while let Some(c) = rest.chars().next() {
+            let longest = self.trie.prefixes(root, rest.as_bytes()).last();
+            let (length, id) = match (longest, self.unk_scope) {
+                (Some(longest), _) => longest,
+                (None, UnkScope::Character) => (c.len_utf8(), self.unk_id),
+                (None, UnkScope::Word) => {
+                    tokens.clear();
+                    return tokens.push(Token::new(self.unk_id, word.len()));
                 }
-            }
-            let OutputNode { previous, item } = self.outputs[at as usize];
-            match item {
-                OutputItem::Token(token) => {
-                    memory::push(tokens, token);
-                    at = previous;
-                }
-                OutputItem::List(last) => {
-                    left.push(previous);
-                    at = last;
-                }
-            }
+            };
+            memory::push(tokens, Token::new(id, length));
+            (root, rest) = (CONTINUING_ROOT, &rest[length..]);
         }
     }
 }
@@ -249,17 +109,6 @@ impl Token {
     pub(crate) fn new(id: u32, length: usize) -> Self {
         Token { id, length: u32::try_from(length).unwrap_or(u32::MAX) }
     }
-}
-
-/// Whether the bytes that lead to a state are one character of UTF-8.
-fn is_one_character(info: &StateInfo) -> bool {
-    let length = match info.first_byte {
-        0..0x80 => 1,
-        0x80..0xE0 => 2,
-        0xE0..0xF0 => 3,
-        0xF0.. => 4,
-    };
-    info.depth == length
 }
 
 #[cfg(test)]
@@ -321,19 +170,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn long_tokens_take_linear_memory_and_time() {
-        let long = "a".repeat(100_000) + "b";
-        let vocabulary = ["a", "##a", "##aa", "##b", &format!("##{long}"), &long];
-        let tokens = vocabulary.iter().copied().zip(0..);
-        let model = WordPiece::new(tokens, "##", UNKNOWN, UnkScope::Word, usize::MAX).unwrap();
-        assert!(model.outputs.len() < 4 * long.len());
-        let mut found = Vec::new();
-        model.tokens(&long.repeat(3)[1..], &mut found);
-        assert_eq!(found.len(), long.len() / 2 + 3);
-        model.tokens("", &mut found);
-        assert!(found.is_empty());
     }
 }

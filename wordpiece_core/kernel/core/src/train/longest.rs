@@ -68,7 +68,7 @@ impl LongestMatch {
         let numbered = || tokens.iter().map(String::as_str).zip(0..);
         let continuing =
             numbered().filter_map(|(token, id)| Some((token.strip_prefix(prefix)?, id)));
-        let (trie, _) = Trie::new([numbered().collect(), continuing.collect()])?;
+        let trie = Trie::new([numbered().collect(), continuing.collect()])?;
         let mut alive = vec![true; tokens.len()];
         for &token in dropped {
             let known = alive.get_mut(token as usize);

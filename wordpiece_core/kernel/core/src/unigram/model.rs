@@ -90,7 +90,7 @@ impl UnigramModel {
             return Ok(finder);
         }
         let pieces = self.pieces.iter().map(|piece| &**piece).zip(0..).collect();
-        let finder = Finder { trie: Trie::new([pieces, Vec::new()])?.0 };
+        let finder = Finder { trie: Trie::new([pieces, Vec::new()])? };
         Ok(self.finder.get_or_init(|| finder))
     }
 }

@@ -114,7 +114,7 @@ impl Longest {
         }
         let reached = (0..).zip(strings).filter(|&(id, _)| is_reached(id));
         let patterns = reached.filter_map(|(id, string)| Some((string.as_deref()?, id))).collect();
-        let (trie, _) = Trie::new([patterns, vec![]])?;
+        let trie = Trie::new([patterns, vec![]])?;
         for (token, string) in tokens.iter_mut().zip(strings) {
             if let Some((_, shorter)) = string.as_deref().and_then(<[u8]>::split_last) {
                 token.shorter = longest_in(&trie, shorter);
