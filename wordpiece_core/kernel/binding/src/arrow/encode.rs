@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, FixedSizeListArray, Int8Array, Int32Array, Int64Array,
-    PrimitiveArray, RecordBatch, UInt16Array,
+    RecordBatch, UInt16Array,
 };
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
@@ -37,13 +37,7 @@ pub fn encoded(rows: Rows, id_type: IdType) -> Result<RecordBatch> {
     let offsets = OffsetBuffer::new(offsets(&rows.ends)?.into());
     let nulls = super::nulls(&rows.valid);
     let lists = |values| list(offsets.clone(), values, nulls.clone());
-    let ids: ArrayRef = match id_type {
-        IdType::Int32 => Arc::new(int32_array(rows.ids)),
-        IdType::UInt16 => {
-            Arc::new(UInt16Array::from(memory::collected(rows.ids.iter().map(|&id| id as u16))))
-        }
-    };
-    let mut columns = vec![("input_ids", lists(ids)?)];
+    let mut columns = vec![("input_ids", lists(id_array(rows.ids, id_type))?)];
     let masks = [
         ("attention_mask", rows.attention_mask),
         ("token_type_ids", rows.token_type_ids),
@@ -73,10 +67,17 @@ pub fn encoded(rows: Rows, id_type: IdType) -> Result<RecordBatch> {
     batch(columns)
 }
 
-/// Ids as signed numbers, without a copy.
-fn int32_array(ids: Vec<u32>) -> Int32Array {
+/// Ids as an array: signed numbers without a copy.
+fn id_array(ids: Vec<u32>, id_type: IdType) -> ArrayRef {
     let length = ids.len();
-    Int32Array::new(ScalarBuffer::new(Buffer::from_vec(ids), 0, length), None)
+    match id_type {
+        IdType::Int32 => {
+            Arc::new(Int32Array::new(ScalarBuffer::new(Buffer::from_vec(ids), 0, length), None))
+        }
+        IdType::UInt16 => {
+            Arc::new(UInt16Array::from(memory::collected(ids.iter().map(|&id| id as u16))))
+        }
+    }
 }
 
 /// The tokens of texts that begin with characters which are not looked at: a first word, and a space.
@@ -147,11 +148,11 @@ pub fn values<P: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&[P::Native]> {
 /// Returns [`Error::Data`] if the ids are of another type, null, or not below `vocab_size`, or if
 /// there would be 2^31 ids or more.
 pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
-    packer: &mut Packer<P::Native>,
+    packer: &mut Packer,
     documents: &ArrayRef,
     first_row: i64,
     vocab_size: u32,
-) -> Result<Sequences<P::Native>> {
+) -> Result<Sequences> {
     let wrong = || {
         let (wanted, given) = (P::DATA_TYPE, documents.data_type());
         Error::data(format!("ids: a list of {wanted} is wanted, not {given}"))
@@ -183,8 +184,9 @@ pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
 /// # Errors
 ///
 /// Returns [`Error::Option`] if there is no column of a name.
-pub fn packed_batch<P: ArrowPrimitiveType<Native: Id>>(
-    sequences: Sequences<P::Native>,
+pub fn packed_batch(
+    sequences: Sequences,
+    id_type: IdType,
     names: &[String],
 ) -> Result<RecordBatch> {
     // `pack` has checked that all ids can be counted by 32 bits.
@@ -208,7 +210,7 @@ pub fn packed_batch<P: ArrowPrimitiveType<Native: Id>>(
     let documents = OffsetBuffer::new(offsets(&sequences.document_ends)?.into());
     let starts = Arc::new(Int32Array::from(sequences.document_starts));
     let rows = Arc::new(Int64Array::from(sequences.document_rows));
-    let ids = Arc::new(PrimitiveArray::<P>::new(sequences.ids.into(), None));
+    let ids = id_array(sequences.ids, id_type);
     let mut columns = vec![("input_ids", list(ends, ids, None)?)];
     columns.append(&mut others);
     columns.push(("document_starts", list(documents.clone(), starts, None)?));
@@ -270,13 +272,13 @@ mod tests {
     use arrow_array::{ListArray, NullArray};
 
     use super::*;
-    use wordpiece_core::encode::{Boundaries, PackOptions};
+    use wordpiece_core::encode::PackOptions;
 
     #[test]
     fn ids_are_packed_from_lists_of_their_type_alone() {
-        let boundaries = Boundaries::Framed { cls_id: 1, sep_id: 2 };
-        let options = PackOptions { length: 4, boundaries, pad_id: Some(0) };
-        let mut packer = Packer::<i32>::new(options).unwrap();
+        let (cls_id, sep_id, pad_id) = (Some(1), Some(2), Some(0));
+        let options = PackOptions { length: 4, cls_id, sep_id, own: [0; 2], pad_id };
+        let mut packer = Packer::new(options).unwrap();
         let lists = |rows: Vec<Option<Vec<Option<i32>>>>| -> ArrayRef {
             Arc::new(ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>(rows))
         };
@@ -295,9 +297,9 @@ mod tests {
         let full = add(&good.slice(0, 3), 7).unwrap();
         assert_eq!(full.ids, [1, 5, 6, 2]);
         let names = ["attention_mask", "num_tokens"].map(String::from);
-        let batch = packed_batch::<arrow_array::types::Int32Type>(full.clone(), &names).unwrap();
+        let batch = packed_batch(full.clone(), IdType::Int32, &names).unwrap();
         assert_eq!((batch.num_rows(), batch.num_columns()), (1, 5));
-        let other = packed_batch::<arrow_array::types::Int32Type>(full, &["word_ids".into()]);
+        let other = packed_batch(full, IdType::Int32, &["word_ids".into()]);
         assert!(matches!(other, Err(Error::Option(_))));
     }
 }

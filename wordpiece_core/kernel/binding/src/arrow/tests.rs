@@ -5,8 +5,8 @@ use crate::arrow::{each_text, strings, train};
 use wordpiece_core::base::caught;
 use wordpiece_core::count::WordCounter;
 use wordpiece_core::encode::{
-    Boundaries, Bpe, BpeOptions, Encoder, EncoderOptions, Model, PackOptions, Packer, RowColumns,
-    RowOptions, TextPair, Truncation, Unigram, UnigramOptions, UnkScope, WordPiece, encode_rows,
+    Bpe, BpeOptions, Encoder, EncoderOptions, Model, PackOptions, Packer, RowColumns, RowOptions,
+    TextPair, Truncation, Unigram, UnigramOptions, UnkScope, WordPiece, encode_rows,
 };
 use wordpiece_core::text::{TextOptions, WordBoundary};
 use wordpiece_core::train::{PairCounter, RoundRuns, Splits};
@@ -143,8 +143,8 @@ fn padding_and_packing_that_need_too_much_memory_are_errors() {
         let maker = IdPages::new(9, Codec::None);
         maker.encoded(&encoder, &rows(Some(1 << 14), false), &texts, 0).map(drop)
     });
-    let boundaries = Boundaries::Framed { cls_id: 1, sep_id: 2 };
-    let options = PackOptions { length: 1 << 20, boundaries, pad_id: Some(0) };
+    let (cls_id, sep_id, pad_id) = (Some(1), Some(2), Some(0));
+    let options = PackOptions { length: 1 << 20, cls_id, sep_id, own: [0; 2], pad_id };
     let one: arrow_array::ArrayRef =
         std::sync::Arc::new(arrow_array::ListArray::from_iter_primitive::<
             arrow_array::types::Int32Type,
@@ -152,11 +152,10 @@ fn padding_and_packing_that_need_too_much_memory_are_errors() {
             _,
         >([Some(vec![Some(1)])]));
     check("packing", || {
-        let mut packer = Packer::<i32>::new(options)?;
+        let mut packer = Packer::new(options)?;
         pack::<arrow_array::types::Int32Type>(&mut packer, &one, 0, 9)?;
         let names = ["attention_mask", "special_tokens_mask", "token_type_ids"];
-        packed_batch::<arrow_array::types::Int32Type>(packer.finish(), &names.map(String::from))
-            .map(drop)
+        packed_batch(packer.finish(), IdType::Int32, &names.map(String::from)).map(drop)
     });
 }
 

@@ -13,9 +13,9 @@ use crate::arrow::count::WordTableBatch;
 use crate::arrow::encode::{self as tables, IdType};
 use crate::arrow::train::TokenCounts;
 use wordpiece_core::encode::{
-    AddedToken, Boundaries, Bpe, BpeOptions, Encoder, EncoderOptions, Layout, Measurer, Model,
-    OffsetTrimming, PackOptions, Packer, RowOptions, Rows, Sampling, SamplingKind, Truncation,
-    Unigram, UnigramOptions, UnkScope, WordPiece, encode_blocks, measure,
+    AddedToken, Bpe, BpeOptions, Encoder, EncoderOptions, Layout, Measurer, Model, OffsetTrimming,
+    PackOptions, Packer, RowOptions, Rows, Sampling, SamplingKind, Truncation, Unigram,
+    UnigramOptions, UnkScope, WordPiece, encode_blocks, measure,
 };
 use wordpiece_core::text::WordBoundary;
 use wordpiece_core::{Error, Result};
@@ -425,16 +425,11 @@ impl RowMapping {
     }
 }
 
-/// A packer of one of the types of ids.
-enum AnyPacker {
-    Int32(Packer<i32>),
-    UInt16(Packer<u16>),
-}
-
 /// Packs documents of ids into sequences of one length.
 #[pyclass(name = "Packer")]
 pub(super) struct PyPacker {
-    packer: AnyPacker,
+    packer: Packer,
+    id_type: IdType,
     vocab_size: u32,
     columns: Vec<String>,
 }
@@ -454,47 +449,30 @@ impl PyPacker {
         id_type: &str,
         columns: Vec<String>,
     ) -> PyResult<Self> {
-        let boundaries = match (cls_id, sep_id) {
-            (Some(cls_id), Some(sep_id)) => Boundaries::Framed { cls_id, sep_id },
-            (None, Some(sep_id)) => Boundaries::Separated { sep_id },
-            (None, None) => Boundaries::Own(own),
-            (Some(_), None) => return Err(Error::option("cls_id: give a sep_id too").into()),
-        };
-        let options = PackOptions { length, boundaries, pad_id };
-        let packer = match choice("id_type", id_type, &ID_TYPES)? {
-            IdType::Int32 => AnyPacker::Int32(Packer::new(options)?),
-            IdType::UInt16 => AnyPacker::UInt16(Packer::new(options)?),
-        };
-        Ok(PyPacker { packer, vocab_size, columns })
+        let packer = Packer::new(PackOptions { length, cls_id, sep_id, own, pad_id })?;
+        let id_type = choice("id_type", id_type, &ID_TYPES)?;
+        Ok(PyPacker { packer, id_type, vocab_size, columns })
     }
 
     #[getter]
     fn dropped(&self) -> u64 {
-        match &self.packer {
-            AnyPacker::Int32(packer) => packer.dropped(),
-            AnyPacker::UInt16(packer) => packer.dropped(),
-        }
+        self.packer.dropped()
     }
 
     fn add(&mut self, py: Python<'_>, ids: GivenArray, first_row: i64) -> PyResult<PyArrowArray> {
-        let (columns, size) = (&self.columns, self.vocab_size);
-        table(py, || match &mut self.packer {
-            AnyPacker::Int32(packer) => {
-                let full = tables::pack::<Int32Type>(packer, &ids.0, first_row, size)?;
-                tables::packed_batch::<Int32Type>(full, columns)
-            }
-            AnyPacker::UInt16(packer) => {
-                let full = tables::pack::<UInt16Type>(packer, &ids.0, first_row, size)?;
-                tables::packed_batch::<UInt16Type>(full, columns)
-            }
+        let PyPacker { packer, id_type, vocab_size, columns } = self;
+        table(py, || {
+            let full = match id_type {
+                IdType::Int32 => tables::pack::<Int32Type>(packer, &ids.0, first_row, *vocab_size)?,
+                IdType::UInt16 => {
+                    tables::pack::<UInt16Type>(packer, &ids.0, first_row, *vocab_size)?
+                }
+            };
+            tables::packed_batch(full, *id_type, columns)
         })
     }
 
     fn finish(&mut self, py: Python<'_>) -> PyResult<PyArrowArray> {
-        let columns = &self.columns;
-        table(py, || match &mut self.packer {
-            AnyPacker::Int32(p) => tables::packed_batch::<Int32Type>(p.finish(), columns),
-            AnyPacker::UInt16(p) => tables::packed_batch::<UInt16Type>(p.finish(), columns),
-        })
+        table(py, || tables::packed_batch(self.packer.finish(), self.id_type, &self.columns))
     }
 }

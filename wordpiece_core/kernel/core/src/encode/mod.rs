@@ -23,7 +23,7 @@ pub use bpe::{Bpe, BpeOptions, BpeScratch, merges_of_ranks};
 pub use encoder::{Encoder, EncoderOptions, Encoding, OffsetTrimming, Session, Span};
 pub use measure::{Measurer, PlacedToken, Statistics, measure};
 pub use model::Model;
-pub use pack::{Boundaries, Id, PackOptions, Packer, Sequences};
+pub use pack::{Id, PackOptions, Packer, Sequences};
 pub use rows::{
     Layout, RowColumns, RowOptions, Rows, TextPair, Truncation, encode_rows, too_many_ids,
 };

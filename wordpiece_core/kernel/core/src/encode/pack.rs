@@ -15,37 +15,23 @@ use crate::encode::rows::MOST_PADDED;
 
 /// An id as a column holds it: an `i32` or a `u16`.
 pub trait Id: Copy {
-    /// The id as a column holds it. The lower bits, if it does not fit.
-    fn of(id: u32) -> Self;
     /// The id as a number. A negative one gives a number beyond every vocabulary.
     fn value(self) -> u32;
 }
 
 impl Id for u32 {
-    fn of(id: u32) -> Self {
-        id
-    }
-
     fn value(self) -> u32 {
         self
     }
 }
 
 impl Id for i32 {
-    fn of(id: u32) -> Self {
-        id as i32
-    }
-
     fn value(self) -> u32 {
         self as u32
     }
 }
 
 impl Id for u16 {
-    fn of(id: u32) -> Self {
-        id as u16
-    }
-
     fn value(self) -> u32 {
         self.into()
     }
@@ -56,53 +42,21 @@ impl Id for u16 {
 pub struct PackOptions {
     /// The length of a sequence, in ids, `[CLS]` and `[SEP]` included: 3 at least.
     pub length: usize,
-    /// What is around sequences and between documents.
-    pub boundaries: Boundaries,
+    /// The id of `[CLS]`. None: sequences are bodies alone.
+    pub cls_id: Option<u32>,
+    /// The id of `[SEP]`, behind a body that has `[CLS]` before it, and between documents. None: nothing is there.
+    pub sep_id: Option<u32>,
+    /// Without a `[SEP]`, so many ids at the beginning and at the end of each document are special tokens.
+    pub own: [usize; 2],
     /// The id that the last sequence is filled up with. None: that sequence is dropped.
     pub pad_id: Option<u32>,
 }
 
-/// What is around sequences and between documents.
-#[derive(Clone, Copy, Debug)]
-pub enum Boundaries {
-    /// A sequence is `[CLS]` body `[SEP]`, and a `[SEP]` is between documents.
-    Framed {
-        /// The id of `[CLS]`.
-        cls_id: u32,
-        /// The id of `[SEP]`.
-        sep_id: u32,
-    },
-    /// A sequence is a body alone, and this id is between documents.
-    Separated {
-        /// The id.
-        sep_id: u32,
-    },
-    /// A sequence is a body alone, and nothing is between documents: so many ids at the beginning
-    /// and at the end of each are special tokens.
-    Own([usize; 2]),
-}
-
-impl Boundaries {
-    fn sep_id(&self) -> Option<u32> {
-        match *self {
-            Boundaries::Framed { sep_id, .. } | Boundaries::Separated { sep_id } => Some(sep_id),
-            Boundaries::Own(_) => None,
-        }
-    }
-
-    fn cls_id(&self) -> Option<u32> {
-        match *self {
-            Boundaries::Framed { cls_id, .. } => Some(cls_id),
-            _ => None,
-        }
-    }
-}
-
 /// Sequences of one length, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sequences<T> {
+pub struct Sequences {
     /// The ids of all sequences.
-    pub ids: Vec<T>,
+    pub ids: Vec<u32>,
     /// Whether each is `[CLS]` body `[SEP]`, and not a body alone.
     pub is_framed: bool,
     /// How many of them, at the end, are padding.
@@ -122,34 +76,33 @@ pub struct Sequences<T> {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::encode::{Boundaries, PackOptions, Packer};
+/// use wordpiece_core::encode::{PackOptions, Packer};
 ///
-/// let boundaries = Boundaries::Framed { cls_id: 1, sep_id: 2 };
-/// let options = PackOptions { length: 5, boundaries, pad_id: Some(0) };
-/// let mut packer = Packer::<i32>::new(options).unwrap();
-/// let documents = [&[10, 11][..], &[12, 13]];
+/// let (cls_id, sep_id, pad_id) = (Some(1), Some(2), Some(0));
+/// let options = PackOptions { length: 5, cls_id, sep_id, own: [0, 0], pad_id };
+/// let mut packer = Packer::new(options).unwrap();
+/// let documents = [&[10u32, 11][..], &[12, 13]];
 /// let full = packer.add((0..).zip(documents), 0);
 /// assert_eq!(full.ids, [1, 10, 11, 12, 2]);
 /// assert_eq!(packer.finish().ids, [1, 13, 2, 0, 0]);
 /// ```
-pub struct Packer<T> {
+pub struct Packer {
     options: PackOptions,
     /// The sequence that is not full: nothing, or `[CLS]` and one id at least. The last id is no
     /// separator.
-    open: Sequences<T>,
+    open: Sequences,
     /// Whether there were documents in this stream.
     has_begun: bool,
     dropped: u64,
 }
 
-impl<T: Id + Default> Packer<T> {
+impl Packer {
     /// Makes a packer that has no documents.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Option`] if a sequence has no room for an id between `[CLS]` and `[SEP]`, if
-    /// sequences are longer than 2^24 ids, or if an id of the options does not fit into the
-    /// type of the ids.
+    /// sequences are longer than 2^24 ids, or if there is a `[CLS]` without a `[SEP]`.
     pub fn new(options: PackOptions) -> Result<Self> {
         let length = options.length;
         if length < 3 {
@@ -159,12 +112,8 @@ impl<T: Id + Default> Packer<T> {
             let message = format!("sequences of {length} ids are longer than {MOST_PADDED}");
             return Err(Error::option(message));
         }
-        let boundaries = &options.boundaries;
-        let added = [boundaries.cls_id(), boundaries.sep_id(), options.pad_id];
-        if let Some(id) = added.into_iter().flatten().find(|&id| T::of(id).value() != id) {
-            return Err(Error::option(format!(
-                "the id {id} does not fit into the type of the ids"
-            )));
+        if options.cls_id.is_some() && options.sep_id.is_none() {
+            return Err(Error::option("cls_id: give a sep_id too"));
         }
         Ok(Packer { options, open: Sequences::default(), has_begun: false, dropped: 0 })
     }
@@ -187,14 +136,11 @@ impl<T: Id + Default> Packer<T> {
     ///
     /// * `documents` - The rows of the documents and their ids. An empty one is left out.
     /// * `most` - For how many ids memory is asked at once (see [`Packer::most`]).
-    pub fn add<'a>(
+    pub fn add<'a, T: Id + 'a>(
         &mut self,
         documents: impl Iterator<Item = (i64, &'a [T])>,
         most: usize,
-    ) -> Sequences<T>
-    where
-        T: 'a,
-    {
+    ) -> Sequences {
         let mut out = std::mem::take(&mut self.open);
         out.is_framed = self.frame() == 1;
         let held = out.ids.len();
@@ -211,11 +157,11 @@ impl<T: Id + Default> Packer<T> {
 
     /// How many ids there are before a body, and behind it.
     fn frame(&self) -> usize {
-        usize::from(self.options.boundaries.cls_id().is_some())
+        usize::from(self.options.cls_id.is_some())
     }
 
     /// Appends a document. `start`: where the sequence begins that is not full.
-    fn write(&mut self, row: i64, mut rest: &[T], out: &mut Sequences<T>, start: &mut usize) {
+    fn write(&mut self, row: i64, mut rest: &[impl Id], out: &mut Sequences, start: &mut usize) {
         let body_end = self.options.length - self.frame();
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         let at = out.ids.len() - *start;
@@ -223,19 +169,16 @@ impl<T: Id + Default> Packer<T> {
             0 => !is_first,
             _ => (1..body_end - 1).contains(&at),
         };
-        if let Some(sep_id) = self.options.boundaries.sep_id().filter(|_| is_inside) {
+        if let Some(sep_id) = self.options.sep_id.filter(|_| is_inside) {
             memory::push(&mut out.separators, out.ids.len());
-            out.ids.push(T::of(sep_id));
+            out.ids.push(sep_id);
             self.close_if_full(out, start);
         }
-        let [first, last] = match self.options.boundaries {
-            Boundaries::Own(own) => own,
-            _ => [0; 2],
-        };
+        let [first, last] = if self.options.sep_id.is_none() { self.options.own } else { [0; 2] };
         let length = rest.len();
         while !rest.is_empty() {
             if out.ids.len() == *start {
-                out.ids.extend(self.options.boundaries.cls_id().map(T::of));
+                out.ids.extend(self.options.cls_id);
             }
             let at = out.ids.len() - *start;
             memory::push(&mut out.document_starts, at as i32);
@@ -246,14 +189,14 @@ impl<T: Id + Default> Packer<T> {
             for special in (from..to.min(first)).chain(ending..to) {
                 memory::push(&mut out.separators, out.ids.len() + special - from);
             }
-            memory::extend_from_slice(&mut out.ids, now);
+            memory::extend(&mut out.ids, now.iter().map(|id| id.value()));
             rest = later;
             self.close_if_full(out, start);
         }
     }
 
     /// Ends the last sequence if its body is full.
-    fn close_if_full(&self, out: &mut Sequences<T>, start: &mut usize) {
+    fn close_if_full(&self, out: &mut Sequences, start: &mut usize) {
         if out.ids.len() - *start == self.options.length - self.frame() {
             self.end_body(out);
             out.document_ends.push(out.document_starts.len());
@@ -262,15 +205,13 @@ impl<T: Id + Default> Packer<T> {
     }
 
     /// Appends what is behind a body.
-    fn end_body(&self, out: &mut Sequences<T>) {
-        if let Boundaries::Framed { sep_id, .. } = self.options.boundaries {
-            out.ids.push(T::of(sep_id));
-        }
+    fn end_body(&self, out: &mut Sequences) {
+        out.ids.extend(self.options.sep_id.filter(|_| self.frame() == 1));
     }
 
     /// The last sequence, padded. There is none if it is empty, or if sequences are not padded: then
     /// its ids count as dropped. Documents that are added later form a new stream.
-    pub fn finish(&mut self) -> Sequences<T> {
+    pub fn finish(&mut self) -> Sequences {
         let mut last = std::mem::take(&mut self.open);
         last.is_framed = self.frame() == 1;
         self.has_begun = false;
@@ -278,22 +219,19 @@ impl<T: Id + Default> Packer<T> {
             return last;
         }
         let Some(pad) = self.options.pad_id else {
-            let between = match self.options.boundaries {
-                Boundaries::Own(_) => 0,
-                _ => last.separators.len(),
-            };
+            let between = if self.options.sep_id.is_none() { 0 } else { last.separators.len() };
             self.dropped += (last.ids.len() - self.frame() - between) as u64;
             return Sequences::default();
         };
         self.end_body(&mut last);
         last.padding = self.options.length - last.ids.len();
-        memory::resize(&mut last.ids, self.options.length, T::of(pad));
+        memory::resize(&mut last.ids, self.options.length, pad);
         last.document_ends.push(last.document_starts.len());
         last
     }
 }
 
-impl<T: Id + Default> Sequences<T> {
+impl Sequences {
     /// How many sequences there are.
     pub fn len(&self) -> usize {
         self.document_ends.len()
@@ -356,17 +294,16 @@ impl<T: Id + Default> Sequences<T> {
 mod tests {
     use super::*;
 
-    const CLS: i32 = -1; // no id of a vocabulary, so that it differs from all ids of documents
-    const SEP: i32 = -2;
-    const PAD: i32 = -3;
+    const CLS: u32 = 901; // larger than all ids of documents, as other special tokens are
+    const SEP: u32 = 902;
+    const PAD: u32 = 903;
 
-    fn packer(length: usize, pads: bool) -> Packer<i32> {
-        let pad_id = pads.then_some(PAD as u32);
-        let boundaries = Boundaries::Framed { cls_id: CLS as u32, sep_id: SEP as u32 };
-        Packer::new(PackOptions { length, boundaries, pad_id }).unwrap()
+    fn packer(length: usize, pads: bool) -> Packer {
+        let (cls_id, sep_id, pad_id) = (Some(CLS), Some(SEP), pads.then_some(PAD));
+        Packer::new(PackOptions { length, cls_id, sep_id, own: [0; 2], pad_id }).unwrap()
     }
 
-    fn add(packer: &mut Packer<i32>, first: i64, documents: &[Vec<i32>]) -> Sequences<i32> {
+    fn add(packer: &mut Packer, first: i64, documents: &[Vec<u32>]) -> Sequences {
         packer.add((first..).zip(documents.iter().map(Vec::as_slice)), 0)
     }
 
@@ -388,8 +325,8 @@ mod tests {
 
     #[test]
     fn without_cls_a_sequence_is_a_body() {
-        let boundaries = Boundaries::Separated { sep_id: SEP as u32 };
-        let options = PackOptions { length: 4, boundaries, pad_id: None };
+        let (cls_id, sep_id, pad_id) = (None, Some(SEP), None);
+        let options = PackOptions { length: 4, cls_id, sep_id, own: [0; 2], pad_id };
         let documents = [vec![1, 2, 3, 4], vec![], vec![5, 6, 7], vec![8]];
         let mut drops = Packer::new(options).unwrap();
         let full = add(&mut drops, 0, &documents);
@@ -399,7 +336,7 @@ mod tests {
         assert_eq!(full.document_starts, [0, 1]);
         assert!(drops.finish().is_empty());
         assert_eq!(drops.dropped(), 1);
-        let mut pads = Packer::new(PackOptions { pad_id: Some(PAD as u32), ..options }).unwrap();
+        let mut pads = Packer::new(PackOptions { pad_id: Some(PAD), ..options }).unwrap();
         add(&mut pads, 0, &documents);
         let last = pads.finish();
         assert_eq!(last.ids, [SEP, 8, PAD, PAD]);
@@ -409,11 +346,12 @@ mod tests {
 
     #[test]
     fn special_tokens_of_documents_are_marked_and_nothing_is_between() {
-        let pad_id = Some(PAD as u32);
-        let options = PackOptions { length: 4, boundaries: Boundaries::Own([1, 2]), pad_id };
+        let pad_id = Some(PAD);
+        let (cls_id, sep_id, own) = (None, None, [1, 2]);
+        let options = PackOptions { length: 4, cls_id, sep_id, own, pad_id };
         let mut packer = Packer::new(options).unwrap();
         let documents =
-            [vec![-8, 1, 2, 3, 4, -9, -9], vec![], vec![-8, -9, -9], vec![-8, 5, -9, -9]];
+            [vec![908, 1, 2, 3, 4, 909, 909], vec![], vec![908, 909, 909], vec![908, 5, 909, 909]];
         let mut mask = Vec::new();
         let mut ids = Vec::new();
         for document in documents.chunks(1) {
@@ -424,10 +362,10 @@ mod tests {
         let last = packer.finish();
         mask.extend(last.special_tokens_mask());
         ids.extend(last.ids);
-        let of_documents = [-8, 1, 2, 3, 4, -9, -9, -8, -9, -9, -8, 5, -9, -9];
+        let of_documents = [908, 1, 2, 3, 4, 909, 909, 908, 909, 909, 908, 5, 909, 909];
         assert_eq!(ids, [&of_documents[..], &[PAD, PAD]].concat());
-        assert_eq!(mask, ids.iter().map(|&id| i8::from(id < 0)).collect::<Vec<_>>());
-        let mut drops = Packer::<i32>::new(PackOptions { pad_id: None, ..options }).unwrap();
+        assert_eq!(mask, ids.iter().map(|&id| i8::from(id > 900)).collect::<Vec<_>>());
+        let mut drops = Packer::new(PackOptions { pad_id: None, ..options }).unwrap();
         assert_eq!(add(&mut drops, 0, &documents).ids, of_documents[..12]);
         assert!(drops.finish().is_empty());
         assert_eq!(drops.dropped(), 2);
@@ -452,8 +390,8 @@ mod tests {
     }
 
     #[test]
-    fn cuts_between_batches_change_nothing() {
-        let documents: Vec<Vec<i32>> = (0..40).map(|n| (0..n * 7 % 23).collect()).collect();
+    fn batches_that_end_anywhere_change_nothing() {
+        let documents: Vec<Vec<u32>> = (0..40).map(|n| (0..n * 7 % 23).collect()).collect();
         for length in 3..30 {
             let mut whole = packer(length, true);
             let mut all = add(&mut whole, 0, &documents).ids;
@@ -474,15 +412,11 @@ mod tests {
     }
 
     #[test]
-    fn too_short_sequences_are_refused() {
-        let options = PackOptions { length: 2, boundaries: Boundaries::Own([0; 2]), pad_id: None };
-        assert!(Packer::<u16>::new(options).is_err());
-    }
-
-    #[test]
-    fn nothing_gives_empty_columns() {
-        let nothing = Sequences::<u16>::default();
-        assert!(nothing.attention_mask().is_empty() && nothing.special_tokens_mask().is_empty());
-        assert!(nothing.num_tokens().is_empty());
+    fn sequences_without_room_for_text_or_an_end_are_refused() {
+        let options =
+            PackOptions { length: 2, cls_id: None, sep_id: None, own: [0; 2], pad_id: None };
+        assert!(Packer::new(options).is_err());
+        assert!(Packer::new(PackOptions { length: 3, ..options }).is_ok());
+        assert!(Packer::new(PackOptions { length: 3, cls_id: Some(1), ..options }).is_err());
     }
 }
