@@ -132,6 +132,9 @@ class Composed:
         """GPT-2's. `add_prefix_space`: a space is put before a text, and behind each added token,
         if there is none."""
 
+    def normalized(self, token: str) -> str:
+        """An added token as it is searched for in normalized texts."""
+
 def compile_charsmap(text: Options) -> bytes:
     """The compiled map of characters that does for sentencepiece what these options do: see
     `wordpiece_core.tokenizer.charsmap`. OptionError for gpt2."""

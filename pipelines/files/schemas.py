@@ -35,6 +35,7 @@ def joined_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
 
 def _joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     """The type that holds the values of both, if there is one."""
+    one, other = _decoded(one, other), _decoded(other, one)
     both = [pa.schema([("", PLAIN.get(kind, kind))]) for kind in (one, other)]
     try:
         kind = pa.unify_schemas(both, promote_options="permissive").field(0).type
@@ -42,6 +43,12 @@ def _joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return None
     is_bytes = [pa.types.is_binary(k) or pa.types.is_large_binary(k) for k in (one, other, kind)]
     return None if is_bytes[2] and not (is_bytes[0] and is_bytes[1]) else kind
+
+
+def _decoded(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The type of the values of a dictionary where others are not in one."""
+    is_alone = pa.types.is_dictionary(kind) and not pa.types.is_dictionary(other)
+    return kind.value_type if is_alone and not pa.types.is_null(other) else kind
 
 
 def conformed(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:

@@ -372,9 +372,10 @@ class _Rows:
             self.counts[4] += kept != lengths
             self.counts[5] += sum(lengths) - sum(kept)
         for number, row in enumerate(self._truncated(texts, lengths, kept)):
-            types = layout["types"]
-            if number and kept[0] == lengths[0]:  # the row does not begin with the beginning of B
-                types = types[0], layout["overflow_types"][1]
+            types = list(layout["types"])
+            if number:  # the row does not begin with the beginning of the text that is truncated
+                truncated = int(kept[0] == lengths[0])
+                types[truncated] = layout["overflow_types"][truncated]
             first, *others = zip(row, types, strict=False)
             between = [(layout["between"], None)] if others else []
             parts = [(layout["before"], None), first, *between, *others, (layout["after"], None)]

@@ -96,6 +96,22 @@ def test_shards_of_inputs_with_other_columns_have_one_schema(
             assert row[name] == other.get(name)
 
 
+def test_a_dictionary_becomes_its_values_beside_others(tmp_path: Path, tokenizer: Path) -> None:
+    in_dictionary = pa.array(["a", None, "b"]).dictionary_encode()
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"text": in_dictionary, "k": in_dictionary}), tmp_path / "in/a.parquet")
+    write_lines(tmp_path / "in" / "b.jsonl", {"text": "b", "k": "c"})
+    pq.write_table(pa.table({"text": in_dictionary, "k": in_dictionary}), tmp_path / "in/c.parquet")
+    output = encode(tmp_path / "in", tokenizer, tmp_path / "out")
+    shards = [pq.read_table(path) for path in sorted(output.glob("*.parquet"))]
+    assert all(shard.schema.field("k").type == pa.string() for shard in shards)
+    assert [shard["k"].to_pylist() for shard in shards] == [
+        ["a", None, "b"],
+        ["c"],
+        ["a", None, "b"],
+    ]
+
+
 def test_types_that_nothing_holds_are_named(tmp_path: Path, tokenizer: Path) -> None:
     write_lines(tmp_path / "in" / "a.jsonl", {"text": "a", "k": 1})
     write_lines(tmp_path / "in" / "b.jsonl", {"text": "b", "k": "1"})

@@ -108,6 +108,12 @@ def with_gap() -> Json:
     return made
 
 
+def with_vanishing_token() -> Json:
+    made = with_part("normalizer", "Strip")
+    made["added_tokens"].append(added(5, " ", normalized=True))
+    return made
+
+
 def with_other_unknown_token() -> Json:
     made = wordpiece()
     made["model"]["unk_token"] = "a"
@@ -145,6 +151,9 @@ BY_LIBRARY: dict[str, list[Callable[[], Json]]] = {
     ],
     "a post-processor with `trim_offsets` after one that adds special tokens": [with_late_trimming],
     "ids without a token between others": [with_gap],
+    "an added token that is `normalized`, and of which the normalizer leaves nothing": [
+        with_vanishing_token
+    ],
 }
 
 

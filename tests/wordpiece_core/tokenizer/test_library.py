@@ -54,7 +54,7 @@ def word_level() -> Any:
     made.add_special_tokens(SPECIAL)
     made.add_tokens(["zzz", AddedToken("it", single_word=True, lstrip=True)])
     made.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>",
+        single="<s> $A:1 </s>",
         pair="<s> $A </s> <s> $B:1 </s>:1",
         special_tokens=[("<s>", 2), ("</s>", 3)],
     )

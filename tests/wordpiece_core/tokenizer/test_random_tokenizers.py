@@ -203,6 +203,18 @@ def test_what_is_found_in_white_space_that_is_taken() -> None:
         )
 
 
+@pytest.mark.parametrize("pattern", ["^", r"\b", "(?=a)", "x*"])
+@pytest.mark.parametrize("scheme", [None, "first", "always"])
+def test_what_is_put_in_behind_an_added_token_is_there(scheme: str | None, pattern: str) -> None:
+    value = of_letters("a", "b", "▁") | {"added_tokens": [added("<s>", 1)]}
+    value["normalizer"] = {"type": "Replace", "pattern": {"Regex": pattern}, "content": "b"}
+    if scheme is not None:
+        metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme}
+        value["pre_tokenizer"] = metaspace | {"split": False}
+    value["model"]["vocab"].insert(1, ["<s>", -1.0])
+    assert_same(value, ["<s>a", "a<s>a <s>", "<s><s>ab", "é<s>é", " <s> a"])
+
+
 def test_a_regular_expression_that_takes_too_long_is_an_error_that_names_it() -> None:
     pattern = {"Regex": "(?:a|a)*b"}
     split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}

@@ -30,6 +30,7 @@ from wordpiece_core.tokenizer.formats.tokenizer_json_parts import (
     read_trimming,
     read_words,
 )
+from wordpiece_core.tokenizer.kernel_parts import kernel_rules
 from wordpiece_core.tokenizer.models import BERT_TEMPLATE, AddedToken, Bpe, Unigram
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 
@@ -254,14 +255,17 @@ def _spec(
         rules=words.rules,
         roles=roles,
         added=None if as_bert and put == usual else put,
-        added_tokens=_found_otherwise(value, beyond),
+        added_tokens=_found_otherwise(value, words.rules, beyond, path),
         trim_offsets=trimming_unless_usual(read_trimming(value, path), words.text),
     )
 
 
-def _found_otherwise(value: Json, beyond: Collection[str]) -> tuple[AddedToken, ...] | None:
+def _found_otherwise(
+    value: Json, rules: Any, beyond: Collection[str], path: str
+) -> tuple[AddedToken, ...] | None:
     """The added tokens that are not found as special tokens usually are; None if there are none.
-    `beyond`: those that the model does not have."""
+    `beyond`: those that the model does not have. InputError for one of which the normalizer leaves
+    nothing: `tokenizers` finds it everywhere."""
     found = []
     for token in value.get("added_tokens") or ():
         flags = {flag: token.get(flag, False) for flag in ADDED_TOKEN_FLAGS}
@@ -269,6 +273,11 @@ def _found_otherwise(value: Json, beyond: Collection[str]) -> tuple[AddedToken, 
         added = AddedToken(token["content"], **flags, in_model=token["content"] not in beyond)
         if added != AddedToken(token["content"]):
             found.append(added)
+    normalized = [token.content for token in found if token.normalized and token.content]
+    composed = kernel_rules(rules) if normalized else None
+    for content in normalized:
+        if composed is not None and not composed.normalized(content):
+            raise InputError(f"{path}: added token {content!r} is empty once it is normalized")
     return tuple(sorted(found, key=lambda token: token.content)) or None
 
 

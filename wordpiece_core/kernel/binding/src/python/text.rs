@@ -35,6 +35,10 @@ impl PyComposed {
     fn gpt2(add_prefix_space: bool) -> Self {
         PyComposed(Arc::new(Composed::gpt2(add_prefix_space)))
     }
+
+    fn normalized(&self, py: Python<'_>, token: &str) -> PyResult<String> {
+        run(py, || Ok(self.0.normalized_token(token)))
+    }
 }
 
 /// The options of text, by their names in Python: see `TextOptions.for_kernel`. `rules` take the place

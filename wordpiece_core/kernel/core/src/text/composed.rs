@@ -166,7 +166,7 @@ impl Composed {
     }
 
     /// The content of an added token as it is in normalized texts.
-    pub(crate) fn normalized_token(&self, content: &str) -> String {
+    pub fn normalized_token(&self, content: &str) -> String {
         match &self.normalizer {
             Some(Normalizer::SentencePiece(_)) => content.to_string(), // it leaves such symbols
             _ => self.normalized(content, 0, false).text().to_string(),

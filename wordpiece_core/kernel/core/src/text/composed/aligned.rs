@@ -12,6 +12,8 @@ pub type Origin = (u32, u32);
 pub struct AlignedText {
     text: String,
     origins: Option<Vec<Origin>>,
+    /// Where it begins in the raw text, in bytes: the origin of what is put in before all else.
+    start: u32,
 }
 
 impl AlignedText {
@@ -25,7 +27,7 @@ impl AlignedText {
     pub fn new(part: &str, start: usize, aligned: bool) -> Self {
         let mut text = String::new();
         memory::push_str(&mut text, part);
-        AlignedText { text, origins: aligned.then(|| origins_of(part, start)) }
+        AlignedText { text, origins: aligned.then(|| origins_of(part, start)), start: start as u32 }
     }
 
     /// The text as it is now.
@@ -49,7 +51,9 @@ impl AlignedText {
         let mut text = String::new();
         memory::push_str(&mut text, &self.text[range.clone()]);
         let origins = self.origins.as_ref().map(|origins| origins[range].to_vec());
-        AlignedText { text, origins }
+        let first = origins.as_ref().and_then(|origins| origins.first());
+        let start = first.map_or(self.start, |first| first.0);
+        AlignedText { text, origins, start }
     }
 
     /// Appends another text.
@@ -69,9 +73,10 @@ impl AlignedText {
         }
     }
 
-    /// An empty text that others can be appended to.
-    pub fn empty(aligned: bool) -> Self {
-        AlignedText { text: String::new(), origins: aligned.then(Vec::new) }
+    /// An empty text that others can be appended to, in place of this one.
+    pub fn emptied(&self) -> Self {
+        let origins = self.is_aligned().then(Vec::new);
+        AlignedText { text: String::new(), origins, start: self.start }
     }
 
     /// Whether origins are wanted.
@@ -82,7 +87,7 @@ impl AlignedText {
     /// Changes the text. `write` is called with the text before, and writes the text afterwards.
     pub(crate) fn rewrite(&mut self, write: impl FnOnce(&str, &mut Writer<'_>)) {
         let old = std::mem::take(self);
-        let mut new = AlignedText::empty(old.is_aligned());
+        let mut new = old.emptied();
         memory::reserve_text(&mut new.text, old.text.len());
         let rest = old.text.chars();
         let old_origins = old.origins.as_deref().unwrap_or_default();
@@ -128,9 +133,10 @@ impl Writer<'_> {
     pub fn push(&mut self, c: char, change: isize) {
         if self.new.is_aligned() {
             let place = if change > 0 { self.at.checked_sub(1) } else { Some(self.at) };
-            let last = || self.old_origins.last().copied().unwrap_or_default();
+            let begin = (self.old.start, self.old.start);
+            let last = || self.old_origins.last().copied().unwrap_or(begin);
             let origin =
-                place.map_or((0, 0), |at| self.old_origins.get(at).copied().unwrap_or_else(last));
+                place.map_or(begin, |at| self.old_origins.get(at).copied().unwrap_or_else(last));
             if change <= 0 {
                 self.skip(1 + change.unsigned_abs());
             }
@@ -150,7 +156,8 @@ impl Writer<'_> {
 
     /// Writes a string. `place`: the byte of the old text whose origin it has; None: none.
     pub fn put(&mut self, content: &str, place: Option<usize>) {
-        let origin = place.and_then(|at| self.old_origins.get(at)).copied().unwrap_or_default();
+        let begin = (self.old.start, self.old.start);
+        let origin = place.and_then(|at| self.old_origins.get(at)).copied().unwrap_or(begin);
         memory::push_str(&mut self.new.text, content);
         if let Some(origins) = &mut self.new.origins {
             memory::resize(origins, self.new.text.len(), origin);
@@ -163,7 +170,8 @@ impl Writer<'_> {
             None | Some([]) => {
                 let at = range.start.checked_sub(1).and_then(|last| self.old_origins.get(last));
                 let at = at.map_or_else(|| self.old_origins.first().map(|o| o.0), |o| Some(o.1));
-                at.map_or((0, 0), |at| (at, at))
+                let at = at.unwrap_or(self.old.start);
+                (at, at)
             }
             Some([first, .., last]) => (first.0, last.1),
             Some([only]) => *only,

@@ -265,7 +265,7 @@ impl Pieces {
             *range = 0..self.text.text().len();
             return;
         }
-        let mut text = AlignedText::empty(self.text.is_aligned());
+        let mut text = self.text.emptied();
         for range in &mut self.ranges {
             let mut piece = self.text.part(range.clone());
             change(range.start, &mut piece);
