@@ -1,7 +1,7 @@
 //! Sums of counts. A sum must fit into Arrow's int64; one that does not is an error.
 
 /// The error of a sum of counts that exceeds 2^63 - 1.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountOverflow;
 
 /// Adds to a sum of counts.

@@ -7,7 +7,7 @@
 use crate::base::error::{Error, Result};
 use crate::base::sums::{CountOverflow, add};
 use crate::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
-use crate::train::splits::{OUTSIDE, SymbolCount, SymbolCounts};
+use crate::train::splits::{OUTSIDE, SymbolCounts, add_symbol};
 
 /// Tokenizes words by greedy longest match. Where no token fits, one character is [`OUTSIDE`], and what
 /// follows it still continues the word.
@@ -125,27 +125,20 @@ impl LongestMatch {
         rank: u64,
         missing: &mut SymbolCounts,
     ) -> Result<u64, CountOverflow> {
-        let (mut symbols, mut offset, mut overflow) = (0, 0, None);
+        let (mut symbols, mut offset, mut added) = (0, 0, Ok(()));
         self.each(
             word,
             |token| self.alive[token as usize],
             |symbol, part| {
                 symbols += 1;
-                let mut characters = part.chars();
-                if let (OUTSIDE, Some(c)) = (symbol, characters.next()) {
+                if let (OUTSIDE, Some(c)) = (symbol, part.chars().next()) {
                     let first = (rank, offset as u32);
-                    let none = SymbolCount { count: 0, first };
-                    let known = missing.entry((c, offset > 0)).or_insert(none);
-                    match add(known.count, count) {
-                        Ok(sum) => known.count = sum,
-                        Err(error) => overflow = Some(error),
-                    }
-                    known.first = known.first.min(first);
+                    added = added.and(add_symbol(missing, (c, offset > 0), count, first));
                 }
                 offset += part.chars().count();
             },
         );
-        overflow.map_or(Ok(symbols), Err)
+        added.map(|()| symbols)
     }
 
     /// Empty sums for [`LongestMatch::add_uses`].
@@ -238,6 +231,7 @@ impl LongestMatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::train::splits::SymbolCount;
     use wordpiece_testing::Random;
 
     /// Greedy longest match, as one would write it down.

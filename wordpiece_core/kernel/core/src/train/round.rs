@@ -146,7 +146,6 @@ impl RoundRuns {
             return two.zip(0..).find(|(two, _)| (two[0], two[1]) == pair).map(|(_, at)| at);
         }
         let firsts = long.firsts.entry(run).or_insert_with(|| {
-            long.work += symbols.len();
             let mut firsts = HashMap::default();
             for (at, two) in (0..).zip(symbols.windows(2)) {
                 memory::reserve_entry(&mut firsts);
@@ -166,8 +165,6 @@ const LONG: usize = 256;
 #[derive(Default)]
 pub(crate) struct LongRuns {
     firsts: HashMap<u32, HashMap<(u32, u32), u32>>,
-    /// How many symbols were looked at, for tests of how much work it is.
-    pub work: usize,
 }
 
 /// A pair that is tracked: its count is exact.

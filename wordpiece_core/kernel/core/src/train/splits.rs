@@ -117,18 +117,25 @@ pub fn count_symbols(
     marks: &WordMarks,
     symbols: &mut SymbolCounts,
 ) -> Result<(), CountOverflow> {
-    let (mut offset, mut overflow) = (0, None);
+    let (mut offset, mut added) = (0, Ok(()));
     marks.each_symbol(word, |c, marked| {
-        let first = (rank, offset);
-        let symbol = symbols.entry((c, marked)).or_insert(SymbolCount { count: 0, first });
-        match add(symbol.count, count) {
-            Ok(sum) => symbol.count = sum,
-            Err(error) => overflow = Some(error),
-        }
-        symbol.first = symbol.first.min(first);
+        added = added.and(add_symbol(symbols, (c, marked), count, (rank, offset)));
         offset += 1;
     });
-    overflow.map_or(Ok(()), Err)
+    added
+}
+
+/// Adds a symbol at a place to the counts of symbols.
+pub(crate) fn add_symbol(
+    symbols: &mut SymbolCounts,
+    symbol: (char, bool),
+    count: u64,
+    first: Place,
+) -> Result<(), CountOverflow> {
+    let known = symbols.entry(symbol).or_insert(SymbolCount { count: 0, first });
+    known.count = add(known.count, count)?;
+    known.first = known.first.min(first);
+    Ok(())
 }
 
 /// What is known of a pair over the whole corpus.

@@ -9,7 +9,7 @@ use super::Encoder;
 use super::cache::{Cache, Gathering, SpannedToken, TakeIds, TakeSegments};
 use super::encoding::Encoding;
 use super::session::Session;
-use super::spans::{CharPosition, spans};
+use super::spans::{CharPosition, push_added, spans};
 use super::tokenize::{MOST_BYTES, Scratch, tokenize_anew, too_long};
 use super::trimming::{SharedSpaces, spaces};
 use crate::base::error::give_up;
@@ -65,14 +65,8 @@ impl<'e> Session<'e> {
             Section::Token(id, range) => {
                 added += 1;
                 let origin = (range.start as u32, range.end as u32);
-                push_added(
-                    encoder,
-                    id,
-                    || shared.of(text, range),
-                    spans.then_some(origin),
-                    &characters,
-                    encoding,
-                );
+                let span = spans.then(|| characters.of(origin));
+                push_added(encoder, id, || shared.of(text, range), span, encoding);
             }
             Section::Text(range) => {
                 let part = &text[range.clone()];
@@ -95,8 +89,9 @@ impl<'e> Session<'e> {
                             Normalized::Changed(text) if spans => text.origin(found.clone()),
                             _ => None,
                         };
+                        let span = origin.map(|origin| characters.of(origin));
                         let spaces = || shared.of(normalized.text(), found);
-                        push_added(encoder, id, spaces, origin, &characters, encoding);
+                        push_added(encoder, id, spaces, span, encoding);
                     }
                     Section::Text(found) => {
                         let is_first = range.start == 0 && found.start == 0;
@@ -248,27 +243,6 @@ impl<'e> Session<'e> {
             push_spanned(encoder, &tokens, &piece, text, characters, encoding);
         });
     }
-}
-
-/// Appends an added token. `spaces`: those that it begins with, and ends with; `origin`: if spans are
-/// wanted.
-fn push_added(
-    encoder: &Encoder,
-    id: u32,
-    spaces: impl FnOnce() -> [u32; 2],
-    origin: Option<Origin>,
-    characters: &CharacterOffsets,
-    encoding: &mut Encoding,
-) {
-    let Some(origin) = origin else {
-        return encoding.push(id);
-    };
-    if encoder.options.trimming.is_some() {
-        // The white space that belongs to it counts, too.
-        encoding.push_spaces(spaces());
-    }
-    encoding.push_token(&(id, characters.of(origin)), 0, 0);
-    encoding.next_word += 1;
 }
 
 /// Appends the tokens of a piece, each of which stands for characters of that.

@@ -123,11 +123,9 @@ impl Session<'_> {
             Section::Text(range) => self.encode_plain(range, spans, &mut position, encoding),
             Section::Token(id, range) => {
                 added += 1;
-                if spans {
-                    push_added(self.encoder, id, range, &mut position, &mut shared, encoding);
-                } else {
-                    encoding.push(id);
-                }
+                let span = [range.start, range.end];
+                let span = spans.then(|| span.map(|at| position.move_to(at)));
+                push_added(self.encoder, id, || shared.of(text, range), span, encoding);
             }
         });
         added

@@ -1,28 +1,27 @@
 //! What tokens stand for: which characters of the raw text.
 
-use std::ops::Range;
-
 use super::Encoder;
 use super::encoding::Encoding;
 use super::tokenize::Scratch;
-use super::trimming::{SharedSpaces, spaces};
+use super::trimming::spaces;
 use crate::encode::model::Model;
 use crate::encode::wordpiece::Token;
 
-/// Appends an added token that is at a range of the text, with its span.
+/// Appends an added token. `spaces`: those that it begins with, and ends with; `span`: if spans are wanted.
 pub(super) fn push_added(
     encoder: &Encoder,
     id: u32,
-    range: Range<usize>,
-    position: &mut CharPosition<'_>,
-    shared: &mut SharedSpaces,
+    spaces: impl FnOnce() -> [u32; 2],
+    span: Option<[u32; 2]>,
     encoding: &mut Encoding,
 ) {
+    let Some(span) = span else {
+        return encoding.push(id);
+    };
     if encoder.options.trimming.is_some() {
         // The white space that belongs to it counts, too.
-        encoding.push_spaces(shared.of(position.text, range.clone()));
+        encoding.push_spaces(spaces());
     }
-    let span = [range.start, range.end].map(|at| position.move_to(at));
     encoding.push_token(&(id, span), 0, 0);
     encoding.next_word += 1;
 }
