@@ -73,28 +73,11 @@ pub struct Pages {
     /// How many levels they have: ids, empty lists, and nulls.
     pub(super) levels: usize,
     /// How many lists they have, nulls included.
-    pub(super) rows: usize,
+    pub rows: usize,
     /// How many of the lists are null.
-    pub(super) nulls: usize,
+    pub nulls: usize,
     /// How many ids they have.
-    pub(super) ids: usize,
-}
-
-impl Pages {
-    /// How many lists they have, nulls included.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// How many of the lists are null.
-    pub fn nulls(&self) -> usize {
-        self.nulls
-    }
-
-    /// How many ids they have.
-    pub fn ids(&self) -> usize {
-        self.ids
-    }
+    pub ids: usize,
 }
 
 /// Makes the pages of columns of ids.

@@ -33,22 +33,11 @@ pub struct ChunkSource {
 
 /// Column chunks of a row group, with their metadata. Offsets count from the start of each chunk.
 pub struct Chunks {
-    pub(super) rows: usize,
-    /// The names of the columns, each of which is there with all its leaves.
-    names: Vec<String>,
-    pub(super) leaves: Vec<(ColumnChunkMetaData, Bytes)>,
-}
-
-impl Chunks {
     /// How many rows the row group has.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// The names of the columns.
-    pub fn names(&self) -> &[String] {
-        &self.names
-    }
+    pub rows: usize,
+    /// The names of the columns, each of which is there with all its leaves.
+    pub names: Vec<String>,
+    pub(super) leaves: Vec<(ColumnChunkMetaData, Bytes)>,
 }
 
 impl ChunkSource {

@@ -132,7 +132,7 @@ mod tests {
             let mut writer = maker.writer().unwrap();
             add_lists(&mut writer, encoded.column(0)).unwrap();
             let wanted = writer.finish().unwrap();
-            let counts = [wanted.rows(), wanted.nulls(), wanted.ids()];
+            let counts = [wanted.rows, wanted.nulls, wanted.ids];
             assert_eq!(counts, [texts.len(), 3, ids.len()]);
             // Then with memory that was used before.
             for least in [0, ids.len()] {

@@ -51,19 +51,19 @@ impl PyPages {
     /// The number of rows, nulls included.
     #[getter]
     fn rows(&self) -> usize {
-        self.0.rows()
+        self.0.rows
     }
 
     /// The number of rows that are null.
     #[getter]
     fn nulls(&self) -> usize {
-        self.0.nulls()
+        self.0.nulls
     }
 
     /// The number of ids.
     #[getter]
     fn ids(&self) -> usize {
-        self.0.ids()
+        self.0.ids
     }
 }
 
@@ -112,13 +112,13 @@ impl PyChunks {
     /// The rows of the row group.
     #[getter]
     fn rows(&self) -> usize {
-        self.0.rows()
+        self.0.rows
     }
 
     /// The names of the columns.
     #[getter]
     fn names(&self) -> Vec<String> {
-        self.0.names().to_vec()
+        self.0.names.clone()
     }
 }
 
