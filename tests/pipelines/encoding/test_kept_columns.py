@@ -96,7 +96,7 @@ def test_shards_of_inputs_with_other_columns_have_one_schema(
             assert row[name] == other.get(name)
 
 
-def test_a_dictionary_becomes_its_values_beside_others(tmp_path: Path, tokenizer: Path) -> None:
+def test_a_dictionary_becomes_its_values_next_to_others(tmp_path: Path, tokenizer: Path) -> None:
     in_dictionary = pa.array(["a", None, "b"]).dictionary_encode()
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"text": in_dictionary, "k": in_dictionary}), tmp_path / "in/a.parquet")

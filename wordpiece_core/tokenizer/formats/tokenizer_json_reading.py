@@ -246,6 +246,8 @@ def _spec(
     roles = None if as_bert else ({} if unk is None else {"unk_token": unk}) | usual_roles(added)
     more = [token for token in added if not (as_bert and token in SPECIAL_TOKENS)]
     usual = TokenizerSpec(vocab).around
+    found = _found_otherwise(value, beyond)
+    _check_normalized(found or (), words, path)
     return TokenizerSpec(
         vocab,
         words.text,
@@ -255,17 +257,14 @@ def _spec(
         rules=words.rules,
         roles=roles,
         added=None if as_bert and put == usual else put,
-        added_tokens=_found_otherwise(value, words.rules, beyond, path),
+        added_tokens=found,
         trim_offsets=trimming_unless_usual(read_trimming(value, path), words.text),
     )
 
 
-def _found_otherwise(
-    value: Json, rules: Any, beyond: Collection[str], path: str
-) -> tuple[AddedToken, ...] | None:
+def _found_otherwise(value: Json, beyond: Collection[str]) -> tuple[AddedToken, ...] | None:
     """The added tokens that are not found as special tokens usually are; None if there are none.
-    `beyond`: those that the model does not have. InputError for one of which the normalizer leaves
-    nothing: `tokenizers` finds it everywhere."""
+    `beyond`: those that the model does not have."""
     found = []
     for token in value.get("added_tokens") or ():
         flags = {flag: token.get(flag, False) for flag in ADDED_TOKEN_FLAGS}
@@ -273,12 +272,17 @@ def _found_otherwise(
         added = AddedToken(token["content"], **flags, in_model=token["content"] not in beyond)
         if added != AddedToken(token["content"]):
             found.append(added)
-    normalized = [token.content for token in found if token.normalized and token.content]
-    composed = kernel_rules(rules) if normalized else None
-    for content in normalized:
-        if composed is not None and not composed.normalized(content):
-            raise InputError(f"{path}: added token {content!r} is empty once it is normalized")
     return tuple(sorted(found, key=lambda token: token.content)) or None
+
+
+def _check_normalized(tokens: Sequence[AddedToken], words: Words, path: str) -> None:
+    """InputError for a token of which the normalizer leaves nothing: `tokenizers` finds it
+    everywhere."""
+    normalized = [token.content for token in tokens if token.normalized and token.content]
+    rules = kernel_rules(words.rules) if normalized else None
+    for content in normalized:
+        if rules is not None and not rules.normalized(content):
+            raise InputError(f"{path}: added token {content!r} is empty once it is normalized")
 
 
 def _own_added_tokens(

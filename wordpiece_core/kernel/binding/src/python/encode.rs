@@ -306,10 +306,12 @@ impl PyEncoder {
             if let Some(maker) = pages.as_ref().map(|maker| &maker.get().0) {
                 let (pages, rows) = maker.encoded(&self.encoder, &options, &texts, least_ids)?;
                 let counts = counts(&rows);
-                let rows = if pages.is_none() { vec![rows] } else { Vec::new() };
-                let batches =
-                    rows.into_iter().map(|rows| Ok(tables::encoded(rows, id_type)?.into()));
-                return Ok((batches.collect::<Result<_>>()?, pages.map(PyPages), counts));
+                let batch = pages.is_none().then(|| tables::encoded(rows, id_type)).transpose()?;
+                return Ok((
+                    batch.into_iter().map(Into::into).collect(),
+                    pages.map(PyPages),
+                    counts,
+                ));
             }
             let batches = encode_blocks(&self.encoder, &options, &texts, threads, |rows| {
                 let counts = counts(&rows);

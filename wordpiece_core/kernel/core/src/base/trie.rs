@@ -25,7 +25,7 @@ struct State {
     token_id: u32,
 }
 
-/// Stands where there is no state, no token and no output. No token may have this id.
+/// Stands where there is no state and no token. No token may have this id.
 pub const NONE: u32 = u32::MAX;
 /// The root of the tokens at the beginning of a word.
 pub const INITIAL_ROOT: u32 = 0;

@@ -385,9 +385,14 @@ impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
         size_of_val(&self.lines[..])
     }
 
+    /// The least lines that so many keys do not fill to more than three quarters.
+    fn lines_for(keys: usize) -> usize {
+        (keys * 4).div_ceil(3 * SLOTS).next_power_of_two()
+    }
+
     /// The bytes of the larger tables that may be made while so many keys are put in.
     fn growth(&self, more: usize) -> usize {
-        let needed = ((self.held + more) * 4).div_ceil(3 * SLOTS).next_power_of_two();
+        let needed = Self::lines_for(self.held + more);
         if needed > self.lines.len() { needed * size_of::<Line<K, SLOTS>>() } else { 0 }
     }
 
@@ -409,7 +414,7 @@ impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
     /// Puts a key in that is not there. `at`: the line where it belongs.
     #[cold]
     fn insert(&mut self, key: K, mut at: usize) -> (usize, usize) {
-        if (self.held + 1) * 4 > self.lines.len() * SLOTS * 3 {
+        if Self::lines_for(self.held + 1) > self.lines.len() {
             self.grow();
             (at, _) = self.place(key);
         }

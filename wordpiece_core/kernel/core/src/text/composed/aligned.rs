@@ -12,7 +12,7 @@ pub type Origin = (u32, u32);
 pub struct AlignedText {
     text: String,
     origins: Option<Vec<Origin>>,
-    /// Where it begins in the raw text, in bytes: the origin of what is put in before all else.
+    /// Where it begins in the raw text, in bytes.
     start: u32,
 }
 
@@ -133,10 +133,9 @@ impl Writer<'_> {
     pub fn push(&mut self, c: char, change: isize) {
         if self.new.is_aligned() {
             let place = if change > 0 { self.at.checked_sub(1) } else { Some(self.at) };
-            let begin = (self.old.start, self.old.start);
-            let last = || self.old_origins.last().copied().unwrap_or(begin);
-            let origin =
-                place.map_or(begin, |at| self.old_origins.get(at).copied().unwrap_or_else(last));
+            let last = || self.old_origins.last().copied().unwrap_or(self.begin());
+            let at = |at| self.old_origins.get(at).copied().unwrap_or_else(last);
+            let origin = place.map_or(self.begin(), at);
             if change <= 0 {
                 self.skip(1 + change.unsigned_abs());
             }
@@ -156,8 +155,8 @@ impl Writer<'_> {
 
     /// Writes a string. `place`: the byte of the old text whose origin it has; None: none.
     pub fn put(&mut self, content: &str, place: Option<usize>) {
-        let begin = (self.old.start, self.old.start);
-        let origin = place.and_then(|at| self.old_origins.get(at)).copied().unwrap_or(begin);
+        let origin = place.and_then(|at| self.old_origins.get(at)).copied();
+        let origin = origin.unwrap_or(self.begin());
         memory::push_str(&mut self.new.text, content);
         if let Some(origins) = &mut self.new.origins {
             memory::resize(origins, self.new.text.len(), origin);
@@ -170,13 +169,17 @@ impl Writer<'_> {
             None | Some([]) => {
                 let at = range.start.checked_sub(1).and_then(|last| self.old_origins.get(last));
                 let at = at.map_or_else(|| self.old_origins.first().map(|o| o.0), |o| Some(o.1));
-                let at = at.unwrap_or(self.old.start);
-                (at, at)
+                at.map_or(self.begin(), |at| (at, at))
             }
             Some([first, .., last]) => (first.0, last.1),
             Some([only]) => *only,
         };
         self.insert(c, origin);
+    }
+
+    /// The origin of what is put in before all else.
+    fn begin(&self) -> Origin {
+        (self.old.start, self.old.start)
     }
 
     /// Leaves out what is at the end of what was written, again and again.
