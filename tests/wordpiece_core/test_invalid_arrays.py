@@ -15,6 +15,8 @@ import pytest
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 
+from .invalid_arrays import Good, splitter
+
 ROOT = Path(__file__).parents[2]
 RAISED = ("InputError", "TypeError", "not made")
 """What an array that is not in order may lead to; pyarrow makes some of them not at all."""
@@ -47,6 +49,43 @@ def test_an_error_says_what_is_wrong() -> None:
     words = pa.record_batch({"word": ["a"], "count": pa.array([1], pa.int32())})
     with pytest.raises(InputError, match='"count"'):
         _kernel.join_word_tables([words])
+    invalid = pa.record_batch({"word": [b"a", b"\xff"], "count": [1, 1]})
+    with pytest.raises(InputError, match="row 1 of the word table has no valid word or count"):
+        _kernel.join_word_tables([invalid])
+    good = Good()
+    unknown = pa.record_batch({"token": pa.array([99], pa.uint32()), "count": [1]})
+    with pytest.raises(InputError, match="99"):
+        good.round(unigrams=unknown)
+    with pytest.raises(InputError, match="a pair is twice among the candidates"):
+        good.round(candidates=pa.concat_batches([good.candidates] * 2))
+    with pytest.raises(InputError, match="sums over other pieces"):
+        _kernel.add_run_sums([good.sums, good.sums[1:]])
+    with pytest.raises(InputError, match=r"2\^63"):
+        _kernel.add_pairs([with_column(good.pairs, "count", 2**63 - 1)] * 2)
+    with pytest.raises(InputError, match='column "offset"'):
+        _kernel.PairCounter().add_splits(with_column(good.splits, "offset", 2**32 - 1))
+
+
+def with_column(batch: pa.RecordBatch, name: str, value: int) -> pa.RecordBatch:
+    """The batch with this value in every row of a column."""
+    at = batch.schema.get_field_index(name)
+    return batch.set_column(at, name, pa.array([value] * len(batch), batch.schema.field(at).type))
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.binary_view()]
+)
+def test_words_are_read_from_any_type_of_text(kind: pa.DataType) -> None:
+    words = pa.record_batch({"word": ["é", "a", ""], "count": [1 << 62, 3, 0]})
+    given = words.set_column(0, "word", words["word"].cast(kind))
+    assert pa.record_batch(_kernel.join_word_tables([given])) == words
+
+
+def test_a_slice_of_splits_has_its_own_symbols() -> None:
+    good = Good()
+    for first in range(len(good.splits) + 1):
+        rows = good.splits[first:]
+        assert pa.record_batch(splitter().merge(rows)) == rows
 
 
 def test_a_batch_that_begins_behind_its_last_row_is_empty() -> None:

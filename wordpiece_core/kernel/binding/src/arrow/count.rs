@@ -223,39 +223,3 @@ impl TextCounter {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use arrow_array::{
-        BinaryArray, BinaryViewArray, Int32Array, LargeStringArray, NullArray, StringArray,
-        StringViewArray,
-    };
-
-    use super::super::checks::{check_columns, with};
-    use super::*;
-
-    #[test]
-    fn words_come_back_from_any_type_of_text() {
-        let table = word_table([("a", 3), ("é", 1 << 62), ("", 0)].into_iter()).unwrap();
-        let words = ["a", "é", ""];
-        let arrays: [ArrayRef; 4] = [
-            Arc::new(StringArray::from_iter_values(words)),
-            Arc::new(LargeStringArray::from_iter_values(words)),
-            Arc::new(StringViewArray::from_iter_values(words)),
-            Arc::new(BinaryViewArray::from_iter_values(words)),
-        ];
-        for array in arrays {
-            let table = WordTableBatch::new(&with(&table, "word", Some(array))).unwrap();
-            assert_eq!(table.rows().unwrap(), [("a", 3), ("é", 1 << 62), ("", 0)]);
-        }
-        let read = |table: &RecordBatch| WordTableBatch::new(table)?.rows().map(drop);
-        check_columns(&table, &["count"], read);
-        let bad: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"a", b"\xff", b"b"]));
-        let error = read(&with(&table, "word", Some(bad))).unwrap_err().to_string();
-        assert_eq!(error, "row 1 of the word table has no valid word or count");
-        assert!(read(&with(&table, "word", None)).is_err());
-        assert!(read(&with(&table, "word", Some(Arc::new(NullArray::new(3))))).is_err());
-        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
-        assert!(read(&with(&table, "word", Some(numbers))).is_err());
-    }
-}

@@ -194,25 +194,3 @@ pub fn first_model(batches: &[RecordBatch]) -> Result<UnigramModel> {
         )
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::checks::check_columns;
-    use super::*;
-
-    #[test]
-    fn batches_come_back() {
-        let model = UnigramModel::new(vec!["a".into(), "é".into()], vec![-1.5, -0.5]).unwrap();
-        let table = model_batch(&model).unwrap();
-        let back = read_model(&table).unwrap();
-        assert_eq!((back.pieces(), back.scores()), (model.pieces(), model.scores()));
-        check_columns(&table, Pieces::COLUMNS, |table| read_model(table).map(drop));
-        let sums = [0, 1, u64::MAX as u128, 1 << 100, u128::MAX >> 1];
-        let table = PieceSums::batch(sums.iter().copied()).unwrap();
-        assert_eq!(PieceSums::read(&table).unwrap(), sums);
-        let doubled: Vec<u128> = sums.iter().map(|sum| sum * 2).collect();
-        assert_eq!(add_sums(&[table.clone(), table.clone()]).unwrap(), doubled);
-        let short = PieceSums::batch(sums[1..].iter().copied()).unwrap();
-        assert!(add_sums(&[table, short]).is_err());
-    }
-}
