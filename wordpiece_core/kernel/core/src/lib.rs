@@ -6,9 +6,9 @@
 //! | count words | [`count::WordCounter`] |
 //! | train WordPiece or BPE | [`train::Splitter`], [`train::Trainer`] |
 //! | train Unigram | [`unigram::Corpus`] |
-//! | encode texts | [`encode::Encoder`] |
+//! | encode texts | [`encode::Tokenizer`] |
 //!
-//! Functions that can fail return an [`Error`], whose message has one line. A panic is a fault of this crate. Encoders,
+//! Functions that can fail return an [`Error`], whose message has one line. A panic is a fault of this crate. Tokenizers,
 //! splitters and rules of text are shared by threads; sessions, counters and trainers belong to one.
 //!
 //! | feature, all on by default | |
@@ -19,18 +19,20 @@
 //!
 //! # Examples
 //!
-//! A text is encoded by a vocabulary of WordPiece:
+//! A tokenizer is made of plain data, and encodes texts:
 //!
 //! ```
-//! use wordpiece_core::encode::{Encoder, EncoderOptions, Encoding, Model, UnkScope, WordPiece};
+//! use wordpiece_core::encode::{Layout, RowOptions, Tokenizer, TokenizerOptions, WordPieceOptions};
 //! use wordpiece_core::text::{Composed, TextOptions, TextRules};
 //!
-//! let vocabulary = ["[UNK]", "hug", "##s"].into_iter().zip(0..);
-//! let model = Model::WordPiece(WordPiece::new(vocabulary, "##", 0, UnkScope::Word, 100)?);
-//! let encoder = Encoder::new(EncoderOptions::new(TextOptions::default(), model, 3))?;
-//! let mut encoding = Encoding::default();
-//! encoder.session(0).encode("Hugs, pug", false, &mut encoding);
-//! assert_eq!(encoding.ids(), [1, 2, 0, 0]);
+//! let vocabulary = ["[UNK]", "[CLS]", "[SEP]", "hug", "##s"];
+//! let model = WordPieceOptions::default();
+//! let options = TokenizerOptions::new(&vocabulary, TextOptions::default(), model);
+//! let tokenizer = Tokenizer::new(TokenizerOptions { unk_id: Some(0), ..options })?;
+//! let template = Layout { added: [vec![(1, 0)], vec![], vec![(2, 0)]], ..Layout::default() };
+//! let options = RowOptions { layouts: [template, Layout::default()], ..RowOptions::default() };
+//! let rows = tokenizer.encode(&["Hugs, pug", "hug"], &options)?;
+//! assert!(rows.lists().flatten().eq([&[1, 3, 4, 0, 0, 2][..], &[1, 3, 2]]));
 //!
 //! // In place of BERT's, the normalizers and pre-tokenizers of any tokenizer.json:
 //! let digits = r#"{"type": "Digits", "individual_digits": true}"#;
@@ -44,7 +46,7 @@
 //! ```
 //! use wordpiece_core::Result;
 //! use wordpiece_core::count::WordCounter;
-//! use wordpiece_core::encode::{Encoder, EncoderOptions, Encoding, Model, UnkScope, WordPiece};
+//! use wordpiece_core::encode::{RowOptions, Tokenizer, TokenizerOptions, WordPieceOptions};
 //! use wordpiece_core::text::{TextOptions, WordMarks};
 //! use wordpiece_core::train::{
 //!     Criterion, RoundRuns, SplitScratch, Splits, Splitter, Tokens, TrainOptions, Trainer,
@@ -76,19 +78,17 @@
 //!     let tokens = trainer.tokens().strings();
 //!     assert_eq!(tokens[9..], ["hu", "pu", "hug", "hugs", "pug"].map(Box::from));
 //!
-//!     let vocabulary = tokens.iter().map(|token| &**token).zip(0..);
-//!     let model = WordPiece::new(vocabulary, "##", 0, UnkScope::Word, 100)?;
-//!     let options = EncoderOptions::new(bert, Model::WordPiece(model), tokens.len());
-//!     let encoder = Encoder::new(options)?;
-//!     let mut encoding = Encoding::default();
-//!     encoder.session(0).encode("A hug!", false, &mut encoding);
-//!     assert_eq!(encoding.ids(), [3, 11, 0]); // a, hug, [UNK]
+//!     let vocabulary: Vec<&str> = tokens.iter().map(|token| &**token).collect();
+//!     let options = TokenizerOptions::new(&vocabulary, bert, WordPieceOptions::default());
+//!     let tokenizer = Tokenizer::new(TokenizerOptions { unk_id: Some(0), ..options })?;
+//!     let rows = tokenizer.encode(&["A hug!"], &RowOptions::default())?;
+//!     assert_eq!(rows.ids, [3, 11, 0]); // a, hug, [UNK]
 //!     Ok(())
 //! }
 //! ```
 
 #![cfg_attr(not(feature = "train"), allow(dead_code))] // what training shares with the rest
-#![deny(unsafe_code)] // but for `base::memory` and one loop of `encode::encoder::encoding`
+#![deny(unsafe_code)] // but for `base::memory` and one loop of `encode::tokenizer::encoding`
 
 pub mod base;
 pub mod count;
@@ -109,7 +109,7 @@ const fn is_sent<T: Send>() {}
 
 /// What threads share, and what one of them may have been given by another.
 const _: () = {
-    is_shared::<encode::Encoder>();
+    is_shared::<encode::Tokenizer>();
     is_shared::<text::TextRules>();
     is_sent::<encode::Session<'_>>();
     is_sent::<count::WordCounter>();

@@ -9,9 +9,9 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
 use std::sync::Arc;
 use wordpiece_core::encode::{
-    AddedToken, Bpe, BpeOptions, Encoder, EncoderOptions, Encoding, Layout, Model, OffsetTrimming,
-    RowColumns, RowOptions, Rows, Sampling, SamplingKind, TextPair, Truncation, Unigram,
-    UnigramOptions, UnkScope, WordPiece, encode_rows,
+    AddedToken, BpeOptions, Encoding, Layout, ModelOptions, RowColumns, RowOptions, Rows, Sampling,
+    SamplingKind, TextPair, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope,
+    WordPieceOptions, encode_rows,
 };
 use wordpiece_core::text::{Composed, TextOptions, TextRules, WordBoundary};
 
@@ -100,7 +100,7 @@ fn rules(text: &Text) -> Option<TextRules> {
     })
 }
 
-fn encoder(input: &Input) -> Option<(Encoder, usize)> {
+fn made(input: &Input) -> Option<(Tokenizer, usize)> {
     let mut vocabulary = input.vocabulary.clone();
     let mut merges = Vec::new();
     for &(left, right) in &input.joined {
@@ -126,49 +126,50 @@ fn encoder(input: &Input) -> Option<(Encoder, usize)> {
         })
         .collect();
     let hidden: Vec<u32> = input.hidden.iter().map(|&at| id(at)).collect();
+    let (tied, scores): (Vec<u32>, Vec<f64>);
     let model = match &input.kind {
-        Kind::WordPiece { prefix, by_word, most } => {
-            let scope = if *by_word { UnkScope::Word } else { UnkScope::Character };
-            let tokens = listed.iter().copied().zip(0..);
-            let model = WordPiece::new(tokens, prefix, unk_id?, scope, *most as usize);
-            Model::WordPiece(model.ok()?)
-        }
-        Kind::Bpe { boundary, byte_fallback, fuse_unk, ignore_merges, tied } => {
+        Kind::WordPiece { prefix, by_word, most } => ModelOptions::WordPiece(WordPieceOptions {
+            continuing_prefix: prefix,
+            unk_scope: if *by_word { UnkScope::Word } else { UnkScope::Character },
+            max_word_length: (*most).into(),
+        }),
+        &Kind::Bpe { boundary, byte_fallback, fuse_unk, ignore_merges, tied: ref at } => {
             let boundaries = [
                 WordBoundary::None,
                 WordBoundary::End,
                 WordBoundary::SpaceMark,
                 WordBoundary::Bytes,
             ];
-            let options = BpeOptions {
-                word_boundary: boundaries[*boundary as usize % 4],
-                unk_id,
-                byte_fallback: *byte_fallback,
-                fuse_unk: *fuse_unk,
-                ignore_merges: *ignore_merges,
-                tied: tied.iter().map(|&at| at.into()).collect(),
-            };
-            Model::Bpe(Box::new(Bpe::new(&listed, &merges, &hidden, options).ok()?))
+            let word_boundary = boundaries[usize::from(boundary) % 4];
+            tied = at.iter().map(|&at| at.into()).collect();
+            let (merges, tied) = (&merges, &tied);
+            ModelOptions::Bpe(BpeOptions {
+                merges,
+                word_boundary,
+                byte_fallback,
+                fuse_unk,
+                ignore_merges,
+                tied,
+            })
         }
-        Kind::Unigram { scores, byte_fallback, of_sentencepiece } => {
-            let mut scores: Vec<f64> = scores.iter().map(|&score| score.into()).collect();
-            scores.resize(listed.len(), -1.0);
-            let options = UnigramOptions {
-                scores: &scores,
-                unk_id: unk_id?,
-                byte_fallback: *byte_fallback,
-                of_sentencepiece: *of_sentencepiece,
-                hidden: &hidden,
-                user_defined: &[],
-            };
-            Model::Unigram(Unigram::new(&listed, options).ok()?)
+        &Kind::Unigram { scores: ref given, byte_fallback, of_sentencepiece } => {
+            let given = given.iter().map(|&score| score.into());
+            scores = given.chain(std::iter::repeat(-1.0)).take(listed.len()).collect();
+            let (scores, user_defined) = (&scores, &[]);
+            let options = UnigramOptions { scores, byte_fallback, of_sentencepiece, user_defined };
+            ModelOptions::Unigram(options)
         }
     };
-    let trimming = input.trimming.clone().map(|prefixes| OffsetTrimming::new(&listed, prefixes));
-    let text = rules(&input.text)?;
-    let vocab_size = listed.len();
-    let options = EncoderOptions { text, model, vocab_size, unk_id, added_tokens, trimming };
-    Some((Encoder::new(options).ok()?, listed.len()))
+    let options = TokenizerOptions {
+        vocabulary: &listed,
+        text: rules(&input.text)?,
+        model,
+        unk_id,
+        added_tokens,
+        hidden: &hidden,
+        trim_offsets: input.trimming.clone().unwrap_or_default(),
+    };
+    Some((Tokenizer::new(options).ok()?, listed.len()))
 }
 
 /// The options of rows with all columns, or with none.
@@ -196,7 +197,7 @@ fn row_options(shape: &Shape, sampling: Option<Sampling>, all: bool) -> RowOptio
 }
 
 /// Rows are the same without columns, from the caches, and in a new session, and are of the texts.
-fn check_rows(encoder: &Encoder, input: &Input, sampling: Option<Sampling>) {
+fn check_rows(tokenizer: &Tokenizer, input: &Input, sampling: Option<Sampling>) {
     let shape = &input.shape;
     // Longer ones may have millions of rows.
     let short = |text: &String| text.chars().take(32).collect::<String>();
@@ -204,10 +205,10 @@ fn check_rows(encoder: &Encoder, input: &Input, sampling: Option<Sampling>) {
     let second = |at: usize| shape.pairs.then(|| Some(texts[texts.len() - 1 - at].as_bytes()));
     let pairs: Vec<TextPair<'_>> =
         texts.iter().enumerate().map(|(at, text)| (Some(text.as_bytes()), second(at))).collect();
-    let mut session = encoder.session(0);
+    let mut session = tokenizer.session(0);
     let mut rows = |all| encode_rows(&mut session, &row_options(shape, sampling, all), &pairs, 0);
     let (bare, full, again) = (rows(false), rows(true), rows(true));
-    let mut unused = encoder.session(input.texts.len() + 1);
+    let mut unused = tokenizer.session(input.texts.len() + 1);
     let new = encode_rows(&mut unused, &row_options(shape, sampling, true), &pairs, 0);
     let (Ok(bare), Ok(full), Ok(again), Ok(new)) = (&bare, &full, &again, &new) else {
         let errors = [bare.err(), again.err(), new.err()];
@@ -233,10 +234,10 @@ fn check_rows(encoder: &Encoder, input: &Input, sampling: Option<Sampling>) {
 }
 
 fuzz_target!(|input: Input| {
-    let Some((encoder, tokens)) = encoder(&input) else { return };
+    let Some((tokenizer, tokens)) = made(&input) else { return };
     let mut encodings = [(); 4].map(|()| Encoding::default());
     let [encoding, spanned, again, cold] = &mut encodings;
-    let mut session = encoder.session(0);
+    let mut session = tokenizer.session(0);
     let kinds = |&(alpha, amount): &(bool, u8)| match alpha {
         true => SamplingKind::Alpha(f64::from(amount) / 64.0),
         false => SamplingKind::Dropout(f64::from(amount) / 255.0),
@@ -260,12 +261,12 @@ fuzz_target!(|input: Input| {
         assert_eq!(encoding.ids(), again.ids());
         session.encode(text, true, again);
         assert_eq!(spanned.spans, again.spans);
-        let mut other = encoder.session(number); // with caches of its own
+        let mut other = tokenizer.session(number); // with caches of its own
         let _ = other.set_sampling(sampling.as_ref());
         other.encode(text, true, cold);
         assert_eq!((spanned.ids(), &spanned.spans), (cold.ids(), &cold.spans));
         assert!(cold.offsets(0..cold.len()).eq(offsets));
     }
     drop(session);
-    check_rows(&encoder, &input, sampling);
+    check_rows(&tokenizer, &input, sampling);
 });

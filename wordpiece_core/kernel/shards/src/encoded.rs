@@ -5,14 +5,14 @@
 
 use crate::id_pages::{IdPages, Pages};
 use wordpiece_core::Result;
-use wordpiece_core::encode::{Encoder, RowOptions, Rows, TextPair, encode_rows};
+use wordpiece_core::encode::{RowOptions, Rows, TextPair, Tokenizer, encode_rows};
 
 impl IdPages {
     /// The pages of encoded texts; none if they have fewer ids than `least_ids`. Comes with the rows.
     ///
     /// # Arguments
     ///
-    /// * `encoder` - Tokenizes texts, as many as this makes pages of.
+    /// * `tokenizer` - Tokenizes texts, as many as this makes pages of.
     /// * `options` - How tokens become rows.
     /// * `texts` - The texts, or the pairs of texts.
     /// * `least_ids` - The ids from which on pages are made.
@@ -22,12 +22,12 @@ impl IdPages {
     /// As [`encode_rows`], and [`pages`](IdPages::pages).
     pub fn encoded(
         &self,
-        encoder: &Encoder,
+        tokenizer: &Tokenizer,
         options: &RowOptions,
         texts: &[TextPair<'_>],
         least_ids: usize,
     ) -> Result<(Option<Pages>, Rows)> {
-        let rows = encode_rows(&mut encoder.session(0), options, texts, 0)?;
+        let rows = encode_rows(&mut tokenizer.session(0), options, texts, 0)?;
         if rows.ids.len() < least_ids {
             return Ok((None, rows));
         }

@@ -61,8 +61,7 @@ mod tests {
     use super::*;
     use crate::arrow::encode::{IdType, encoded};
     use wordpiece_core::encode::{
-        Encoder, EncoderOptions, Layout, Model, RowColumns, RowOptions, TextPair, Truncation,
-        UnkScope, WordPiece, encode_rows,
+        Layout, RowOptions, TextPair, Tokenizer, TokenizerOptions, WordPieceOptions, encode_rows,
     };
     use wordpiece_core::text::TextOptions;
     use wordpiece_shards::id_pages::Codec;
@@ -86,24 +85,15 @@ mod tests {
 
     const VOCABULARY: [&str; 6] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##b"];
 
-    fn encoder() -> Encoder {
-        let options = EncoderOptions {
-            text: TextOptions::default().into(),
-            model: Model::WordPiece(
-                WordPiece::new(VOCABULARY.into_iter().zip(0..), "##", 1, UnkScope::Word, 100)
-                    .unwrap(),
-            ),
-            vocab_size: VOCABULARY.len(),
-            unk_id: Some(1),
-            added_tokens: Vec::new(),
-            trimming: None,
-        };
-        Encoder::new(options).unwrap()
+    fn tokenizer() -> Tokenizer {
+        let (text, model) = (TextOptions::default(), WordPieceOptions::default());
+        let options = TokenizerOptions::new(&VOCABULARY, text, model);
+        Tokenizer::new(TokenizerOptions { unk_id: Some(1), ..options }).unwrap()
     }
 
     #[test]
     fn pages_are_those_of_the_arrays() {
-        let encoder = encoder();
+        let tokenizer = tokenizer();
         let [short, long] = ["ab a c ".repeat(20_000), "a ".repeat(200_000)];
         let given = ["", "a", &short, "abb c", &long, "", "b"].repeat(2);
         let valid = |i: usize| i % 5 != 3;
@@ -119,13 +109,10 @@ mod tests {
                     ..Layout::default()
                 }),
                 max_length: padded.then_some(1000),
-                truncation: Truncation::LongestFirst,
-                stride: None,
                 pad_id: padded.then_some(0),
-                sampling: None,
-                columns: RowColumns::default(),
+                ..RowOptions::default()
             };
-            let rows = encode_rows(&mut encoder.session(0), &options, &texts, 0).unwrap();
+            let rows = encode_rows(&mut tokenizer.session(0), &options, &texts, 0).unwrap();
             let ids = rows.ids.clone();
             let encoded = encoded(rows, IdType::Int32).unwrap();
             let maker = IdPages::new(VOCABULARY.len() as u32, Codec::Zstd);
@@ -136,10 +123,10 @@ mod tests {
             assert_eq!(counts, [texts.len(), 3, ids.len()]);
             // Then with memory that was used before.
             for least in [0, ids.len()] {
-                let (pages, rows) = maker.encoded(&encoder, &options, &texts, least).unwrap();
+                let (pages, rows) = maker.encoded(&tokenizer, &options, &texts, least).unwrap();
                 assert_eq!((pages.as_ref(), &rows.ids), (Some(&wanted), &ids));
             }
-            let few = maker.encoded(&encoder, &options, &texts, ids.len() + 1).unwrap();
+            let few = maker.encoded(&tokenizer, &options, &texts, ids.len() + 1).unwrap();
             assert_eq!((few.0, few.1.ids), (None, ids));
         }
     }

@@ -5,10 +5,10 @@ use crate::arrow::{each_text, strings, train};
 use wordpiece_core::base::caught;
 use wordpiece_core::count::WordCounter;
 use wordpiece_core::encode::{
-    Bpe, BpeOptions, Encoder, EncoderOptions, Model, PackOptions, Packer, RowColumns, RowOptions,
-    TextPair, Truncation, Unigram, UnigramOptions, UnkScope, WordPiece, encode_rows,
+    BpeOptions, ModelOptions, PackOptions, Packer, RowColumns, RowOptions, TextPair, Tokenizer,
+    TokenizerOptions, UnigramOptions, WordPieceOptions, encode_rows,
 };
-use wordpiece_core::text::{TextOptions, WordBoundary};
+use wordpiece_core::text::TextOptions;
 use wordpiece_core::train::{PairCounter, RoundRuns, Splits};
 use wordpiece_core::{Error, Result};
 use wordpiece_shards::id_pages::{Codec, IdPages};
@@ -46,56 +46,26 @@ const PLAIN: TextOptions = TextOptions {
     split_punctuation: true,
 };
 
-fn encoder(model: Model) -> Encoder {
-    let text = PLAIN.into();
-    Encoder::new(EncoderOptions {
-        text,
-        model,
-        vocab_size: 1 << 20,
-        unk_id: Some(0),
-        added_tokens: vec![],
-        trimming: None,
-    })
-    .unwrap()
-}
-
-fn models() -> [(&'static str, Encoder); 3] {
-    let tokens = ["[UNK]", "a", "##a", "b", "##b", "▁"];
-    let most = usize::MAX;
-    let wordpiece = WordPiece::new(tokens.into_iter().zip(0..), "##", 0, UnkScope::Word, most);
-    let options = BpeOptions {
-        word_boundary: WordBoundary::None,
-        unk_id: Some(0),
-        byte_fallback: false,
-        fuse_unk: false,
-        ignore_merges: false,
-        tied: Vec::new(),
+fn models() -> [(&'static str, Tokenizer); 3] {
+    let made = |vocabulary: &[&str], model: ModelOptions<'_>| {
+        let options = TokenizerOptions::new(vocabulary, PLAIN, model);
+        Tokenizer::new(TokenizerOptions { unk_id: Some(0), ..options }).unwrap()
     };
-    let bpe = Bpe::new(&["[UNK]", "a", "b", "ab"], &[(1, 2)], &[], options);
-    let options = UnigramOptions {
-        scores: &[0.0, -1.0, -1.5, -1.0],
-        unk_id: 0,
-        byte_fallback: false,
-        of_sentencepiece: false,
-        hidden: &[],
-        user_defined: &[],
-    };
-    let unigram = Unigram::new(&["[UNK]", "a", "b", "▁"], options);
+    let max_word_length = usize::MAX;
+    let wordpiece = WordPieceOptions { max_word_length, ..WordPieceOptions::default() };
+    let bpe = BpeOptions { merges: &[(1, 2)], ..BpeOptions::default() };
+    let unigram = UnigramOptions { scores: &[0.0, -1.0, -1.5, -1.0], ..UnigramOptions::default() };
     [
-        ("wordpiece", encoder(Model::WordPiece(wordpiece.unwrap()))),
-        ("bpe", encoder(Model::Bpe(Box::new(bpe.unwrap())))),
-        ("unigram", encoder(Model::Unigram(unigram.unwrap()))),
+        ("wordpiece", made(&["[UNK]", "a", "##a", "b", "##b", "▁"], wordpiece.into())),
+        ("bpe", made(&["[UNK]", "a", "b", "ab"], bpe.into())),
+        ("unigram", made(&["[UNK]", "a", "b", "▁"], unigram.into())),
     ]
 }
 
 fn rows(max_length: Option<usize>, columns: bool) -> RowOptions {
     RowOptions {
-        layouts: Default::default(),
         max_length,
-        truncation: Truncation::LongestFirst,
-        stride: None,
         pad_id: max_length.map(|_| 0),
-        sampling: None,
         columns: RowColumns {
             attention_mask: columns,
             token_type_ids: columns,
@@ -104,6 +74,7 @@ fn rows(max_length: Option<usize>, columns: bool) -> RowOptions {
             word_ids: columns,
             num_tokens: columns,
         },
+        ..RowOptions::default()
     }
 }
 
@@ -112,13 +83,13 @@ fn encoding_that_needs_too_much_memory_is_an_error() {
     let long = "ab".repeat(120_000);
     let many = "a b ab ".repeat(1 << 15);
     let invalid = [long.as_bytes(), b"\xff"].concat();
-    for (name, encoder) in models() {
+    for (name, tokenizer) in models() {
         for columns in [false, true] {
             for text in [long.as_bytes(), many.as_bytes(), &invalid] {
                 check(name, || {
                     let texts: [TextPair<'_>; 1] = [(Some(text), None)];
                     let options = rows(None, columns);
-                    let rows = encode_rows(&mut encoder.session(0), &options, &texts, 0)?;
+                    let rows = encode_rows(&mut tokenizer.session(0), &options, &texts, 0)?;
                     encoded(rows, IdType::UInt16).map(drop)
                 });
             }
@@ -128,20 +99,20 @@ fn encoding_that_needs_too_much_memory_is_an_error() {
 
 #[test]
 fn padding_and_packing_that_need_too_much_memory_are_errors() {
-    let [(_, encoder), ..] = models();
+    let [(_, tokenizer), ..] = models();
     let texts: Vec<TextPair<'_>> = vec![(Some(b"a"), None); 100];
     for columns in [false, true] {
         for id_type in [IdType::Int32, IdType::UInt16] {
             check("padding", || {
                 let options = rows(Some(1 << 14), columns);
-                let rows = encode_rows(&mut encoder.session(0), &options, &texts, 0)?;
+                let rows = encode_rows(&mut tokenizer.session(0), &options, &texts, 0)?;
                 encoded(rows, id_type).map(drop)
             });
         }
     }
     check("pages", || {
         let maker = IdPages::new(9, Codec::None);
-        maker.encoded(&encoder, &rows(Some(1 << 14), false), &texts, 0).map(drop)
+        maker.encoded(&tokenizer, &rows(Some(1 << 14), false), &texts, 0).map(drop)
     });
     let (cls_id, sep_id, pad_id) = (Some(1), Some(2), Some(0));
     let options = PackOptions { length: 1 << 20, cls_id, sep_id, own: [0; 2], pad_id };

@@ -1,7 +1,7 @@
 //! Encoding and packing, for Python.
 
 use arrow_array::types::{Float64Type, Int32Type, UInt16Type, UInt32Type};
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
@@ -13,9 +13,9 @@ use crate::arrow::count::WordTableBatch;
 use crate::arrow::encode::{self as tables, IdType};
 use crate::arrow::train::TokenCounts;
 use wordpiece_core::encode::{
-    AddedToken, Bpe, BpeOptions, Encoder, EncoderOptions, Layout, Measurer, Model, OffsetTrimming,
-    PackOptions, Packer, RowOptions, Rows, Sampling, SamplingKind, Truncation, Unigram,
-    UnigramOptions, UnkScope, WordPiece, encode_blocks, measure,
+    AddedToken, BpeOptions, Layout, Measurer, ModelOptions, PackOptions, Packer, RowOptions, Rows,
+    Sampling, SamplingKind, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope,
+    WordPieceOptions, encode_blocks, measure,
 };
 use wordpiece_core::text::WordBoundary;
 use wordpiece_core::{Error, Result};
@@ -63,18 +63,10 @@ impl PyBpe {
 }
 
 impl PyBpe {
-    /// The model, for a vocabulary.
-    pub(super) fn bpe(
-        &self,
-        vocabulary: &[&str],
-        unk_id: Option<u32>,
-        hidden: &[u32],
-    ) -> Result<Bpe> {
-        let &PyBpe { word_boundary, byte_fallback, fuse_unk, ignore_merges, .. } = self;
-        let tied = self.tied.clone();
-        let options =
-            BpeOptions { word_boundary, unk_id, byte_fallback, fuse_unk, ignore_merges, tied };
-        Bpe::new(vocabulary, &self.merges, hidden, options)
+    pub(super) fn options(&self) -> BpeOptions<'_> {
+        let &PyBpe { ref merges, word_boundary, byte_fallback, fuse_unk, ignore_merges, ref tied } =
+            self;
+        BpeOptions { merges, word_boundary, byte_fallback, fuse_unk, ignore_merges, tied }
     }
 }
 
@@ -119,18 +111,9 @@ impl PyUnigram {
 }
 
 impl PyUnigram {
-    fn model(&self, vocabulary: &[&str], unk_id: Option<u32>, hidden: &[u32]) -> Result<Model> {
-        let unk_id = unk_id.ok_or_else(|| Error::option("unk_token: unigram needs one"))?;
-        let &PyUnigram { byte_fallback, of_sentencepiece, .. } = self;
-        let options = UnigramOptions {
-            scores: &self.scores,
-            unk_id,
-            byte_fallback,
-            of_sentencepiece,
-            hidden,
-            user_defined: &self.user_defined,
-        };
-        Ok(Model::Unigram(Unigram::new(vocabulary, options)?))
+    fn options(&self) -> UnigramOptions<'_> {
+        let &PyUnigram { ref scores, byte_fallback, of_sentencepiece, ref user_defined } = self;
+        UnigramOptions { scores, byte_fallback, of_sentencepiece, user_defined }
     }
 }
 
@@ -155,7 +138,7 @@ struct LayoutMapping {
 /// Encodes texts by a vocabulary.
 #[pyclass(name = "Encoder", frozen)]
 pub(super) struct PyEncoder {
-    encoder: Encoder,
+    tokenizer: Tokenizer,
     pad_id: Option<u32>,
 }
 
@@ -224,8 +207,7 @@ impl PyEncoder {
         let unk_scope = choice("unk_scope", &options.unk_scope, &scopes)?;
         run(py, || {
             let vocabulary: Vec<&str> = vocab.iter().map(String::as_str).collect();
-            let tokens = vocabulary.iter().copied().zip(0..);
-            let ids: HashMap<&str, u32> = tokens.clone().collect();
+            let ids: HashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
             let known = |token: &str| {
                 let id = ids.get(token).copied();
                 id.ok_or_else(|| Error::option(format!("the vocabulary has no {token}")))
@@ -239,29 +221,22 @@ impl PyEncoder {
             let unk_id = options.unk_token.as_deref().map(known).transpose()?;
             let hidden = options.hidden.iter().map(|token| known(token));
             let hidden: Vec<u32> = hidden.collect::<Result<_>>()?;
-            let model = match options.model {
-                Some(AnyModel::Bpe(bpe)) => {
-                    Model::Bpe(Box::new(bpe.get().bpe(&vocabulary, unk_id, &hidden)?))
-                }
-                Some(AnyModel::Unigram(unigram)) => {
-                    unigram.get().model(&vocabulary, unk_id, &hidden)?
-                }
-                None => {
-                    let needed = || Error::option("unk_token: wordpiece needs one");
-                    let (unk, most) = (unk_id.ok_or_else(needed)?, max_word_length);
-                    let prefix = &options.continuing_prefix;
-                    let hidden: HashSet<u32> = hidden.iter().copied().collect();
-                    let shown = tokens.filter(|(_, id)| !hidden.contains(id));
-                    Model::WordPiece(WordPiece::new(shown, prefix, unk, unk_scope, most)?)
-                }
+            let continuing_prefix = &options.continuing_prefix;
+            let model = match &options.model {
+                Some(AnyModel::Bpe(bpe)) => ModelOptions::Bpe(bpe.get().options()),
+                Some(AnyModel::Unigram(unigram)) => ModelOptions::Unigram(unigram.get().options()),
+                None => WordPieceOptions { continuing_prefix, unk_scope, max_word_length }.into(),
             };
-            let trims = !trim_offsets.is_empty();
-            let trimming = trims.then(|| OffsetTrimming::new(&vocabulary, trim_offsets));
-            let vocab_size = vocabulary.len();
-            let text = text.0;
-            let options =
-                EncoderOptions { text, model, vocab_size, unk_id, added_tokens, trimming };
-            Ok(PyEncoder { encoder: Encoder::new(options)?, pad_id })
+            let options = TokenizerOptions {
+                vocabulary: &vocabulary,
+                text: text.0,
+                model,
+                unk_id,
+                added_tokens,
+                hidden: &hidden,
+                trim_offsets,
+            };
+            Ok(PyEncoder { tokenizer: Tokenizer::new(options)?, pad_id })
         })
     }
 
@@ -302,9 +277,9 @@ impl PyEncoder {
         };
         run(py, || {
             let texts = tables::text_rows(&texts.0, pairs.as_ref().map(|pairs| &pairs.0))?;
-            let counts = |rows: &Rows| row_counts(rows, self.encoder.unk_id());
+            let counts = |rows: &Rows| row_counts(rows, self.tokenizer.unk_id());
             if let Some(maker) = pages.as_ref().map(|maker| &maker.get().0) {
-                let (pages, rows) = maker.encoded(&self.encoder, &options, &texts, least_ids)?;
+                let (pages, rows) = maker.encoded(&self.tokenizer, &options, &texts, least_ids)?;
                 let counts = counts(&rows);
                 let batch = pages.is_none().then(|| tables::encoded(rows, id_type)).transpose()?;
                 return Ok((
@@ -313,7 +288,7 @@ impl PyEncoder {
                     counts,
                 ));
             }
-            let batches = encode_blocks(&self.encoder, &options, &texts, threads, |rows| {
+            let batches = encode_blocks(&self.tokenizer, &options, &texts, threads, |rows| {
                 let counts = counts(&rows);
                 Ok((tables::encoded(rows, id_type)?, counts))
             })?;
@@ -366,7 +341,7 @@ impl PyMeasurer {
         words: GivenBatch,
         encoder: &Bound<'_, PyEncoder>,
     ) -> PyResult<()> {
-        let encoder = &encoder.get().encoder;
+        let encoder = &encoder.get().tokenizer;
         run(py, || {
             let words = WordTableBatch::new(&words.0)?;
             measure(encoder, words.rows()?, &mut self.measurer)

@@ -142,7 +142,7 @@ impl PySplitter {
                 (None, _) => Splitter::new(symbols, marks, &merges),
                 (Some(tokens), Some(model)) => {
                     let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
-                    Splitter::of_bpe(model.bpe(&tokens, None, &hidden)?, &merges)
+                    Splitter::of_bpe(&tokens, &hidden, model.options(), &merges)?
                 }
                 (Some(tokens), None) => {
                     let longest = LongestMatch::new(&tokens, continuing_prefix, &[])?;

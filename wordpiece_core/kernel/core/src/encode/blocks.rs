@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::error::{Result, caught};
 use crate::base::threads::on_threads;
-use crate::encode::encoder::{Encoder, Session};
 use crate::encode::rows::{MOST_IDS, RowOptions, Rows, TextPair, encode_rows};
+use crate::encode::tokenizer::{Session, Tokenizer};
 
 /// Encodes texts in blocks, each of one batch. The results are in the order of the texts.
 ///
 /// # Arguments
 ///
-/// * `encoder` - Tokenizes texts.
+/// * `tokenizer` - Tokenizes texts.
 /// * `options` - How tokens become rows.
 /// * `texts` - The texts, or the pairs of texts.
 /// * `threads` - How many threads encode, this one included. With one thread, all texts are one
@@ -27,7 +27,7 @@ use crate::encode::rows::{MOST_IDS, RowOptions, Rows, TextPair, encode_rows};
 /// Returns the error of the first block that has one: that of [`encode_rows`], that of `finish`, or
 /// [`Error::Panic`](crate::base::error::Error::Panic).
 pub fn encode_blocks<T: Send>(
-    encoder: &Encoder,
+    tokenizer: &Tokenizer,
     options: &RowOptions,
     texts: &[TextPair<'_>],
     threads: usize,
@@ -43,7 +43,7 @@ pub fn encode_blocks<T: Send>(
     let shares: Vec<Share> =
         (0..threads).map(|thread| Share::new(thread, threads, blocks.len())).collect();
     let work = |thread: usize| {
-        let mut session = encoder.session(thread);
+        let mut session = tokenizer.session(thread);
         let (others, own) = shares.split_at(thread);
         let taken = own.iter().chain(others).flat_map(|share| std::iter::from_fn(|| share.take()));
         taken.map(|number| (number, encode(&mut session, &blocks[number]))).collect::<Vec<_>>()

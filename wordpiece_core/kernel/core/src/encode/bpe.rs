@@ -23,6 +23,7 @@ use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::trie::NONE;
 use crate::encode::byte_fallback::ByteTokens;
+use crate::encode::model::Vocabulary;
 use crate::encode::sampling::SplitMix64;
 use crate::encode::wordpiece::Token;
 use crate::text::byte_level::{byte_character, character_byte};
@@ -33,12 +34,30 @@ use merge_table::MergeTable;
 pub(crate) use parts::Parts;
 pub use ranks::merges_of_ranks;
 
-/// How words become tokens.
-pub struct BpeOptions {
+/// How words become tokens by byte-pair encoding. Without an unknown token, a character that is no symbol
+/// vanishes.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_core::encode::{BpeOptions, RowOptions, Tokenizer, TokenizerOptions};
+/// use wordpiece_core::text::{TextOptions, WordBoundary};
+///
+/// let vocabulary = ["[UNK]", "h", "u", "g", "g</w>", "ug", "hug</w>", "ug</w>"];
+/// let merges = [(2, 4), (1, 7)];
+/// let word_boundary = WordBoundary::End;
+/// let model = BpeOptions { merges: &merges, word_boundary, ..BpeOptions::default() };
+/// let options = TokenizerOptions::new(&vocabulary, TextOptions::default(), model);
+/// let tokenizer = Tokenizer::new(TokenizerOptions { unk_id: Some(0), ..options })?;
+/// assert_eq!(tokenizer.encode(&["Hug pug"], &RowOptions::default())?.ids, [6, 0, 7]);
+/// # Ok::<(), wordpiece_core::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct BpeOptions<'a> {
+    /// The pairs that are merged, by ids, the first one first.
+    pub merges: &'a [(u32, u32)],
     /// How the ends of words are marked.
     pub word_boundary: WordBoundary,
-    /// The id of the unknown token. None: a character that is no symbol vanishes.
-    pub unk_id: Option<u32>,
     /// Whether a character that is no symbol becomes the tokens `<0xNN>` of its bytes, if all of them
     /// are there.
     pub byte_fallback: bool,
@@ -48,35 +67,15 @@ pub struct BpeOptions {
     pub ignore_merges: bool,
     /// The merges, as indices, that have the rank of the one before them: of these the leftmost in a word
     /// is made first. sentencepiece ranks by scores, which may be equal.
-    pub tied: Vec<u32>,
+    pub tied: &'a [u32],
 }
 
 /// The merges of a vocabulary, and its symbols.
-///
-/// # Examples
-///
-/// ```
-/// use wordpiece_core::encode::{Bpe, BpeOptions, BpeScratch};
-/// use wordpiece_core::text::WordBoundary;
-///
-/// let options = BpeOptions {
-///     word_boundary: WordBoundary::End,
-///     unk_id: Some(0),
-///     byte_fallback: false,
-///     fuse_unk: false,
-///     ignore_merges: false,
-///     tied: Vec::new(),
-/// };
-/// let vocabulary = ["[UNK]", "h", "u", "g", "g</w>", "ug", "hug</w>", "ug</w>"];
-/// let bpe = Bpe::new(&vocabulary, &[(2, 4), (1, 7)], &[], options).unwrap();
-/// let mut tokens = Vec::new();
-/// bpe.tokens("hug", &mut BpeScratch::default(), &mut tokens);
-/// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [6]);
-/// bpe.tokens("pug", &mut BpeScratch::default(), &mut tokens);
-/// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [0, 7]);
-/// ```
-pub struct Bpe {
-    options: BpeOptions,
+pub(crate) struct Bpe {
+    word_boundary: WordBoundary,
+    unk_id: Option<u32>,
+    byte_fallback: bool,
+    fuse_unk: bool,
     /// The ids of symbols inside a word, and at its end.
     inner: Symbols,
     last: Symbols,
@@ -130,28 +129,16 @@ const SHORT: usize = 40;
 const FEW_MERGES: usize = 24;
 
 impl Bpe {
-    /// Makes the model of a vocabulary.
-    ///
-    /// # Arguments
-    ///
-    /// * `vocabulary` - The tokens, by id.
-    /// * `merges` - The pairs of ids, by rank. None is there twice.
-    /// * `hidden` - The ids of tokens that no word becomes, except for the unknown token. Merges that
-    ///   make one of them are left out.
-    /// * `options` - How words become tokens.
+    /// Makes the model of a vocabulary. Merges that make a hidden token are left out.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Data`] if an id is beyond the vocabulary, if there is a pair twice, or if what
     /// a pair makes is no token.
-    pub fn new(
-        vocabulary: &[&str],
-        merges: &[(u32, u32)],
-        hidden: &[u32],
-        options: BpeOptions,
-    ) -> Result<Self> {
+    pub fn new(vocabulary: Vocabulary<'_>, options: BpeOptions<'_>) -> Result<Self> {
+        let Vocabulary { tokens: vocabulary, unk_id, hidden } = vocabulary;
+        let BpeOptions { merges, word_boundary, byte_fallback, fuse_unk, .. } = options;
         let mut ids: HashMap<&str, u32> = vocabulary.iter().copied().zip(0..).collect();
-        let hidden: HashSet<u32> = hidden.iter().copied().collect();
         let mut table = MergeTable::new(merges.len());
         let mut made: Vec<u32> = Vec::with_capacity(merges.len());
         let tied: HashSet<u32> = options.tied.iter().copied().collect();
@@ -180,9 +167,9 @@ impl Bpe {
             made.push(*id);
         }
         ids.retain(|_, id| !hidden.contains(id));
-        let suffix = if options.word_boundary == WordBoundary::End { WORD_END } else { "" };
+        let suffix = if word_boundary == WordBoundary::End { WORD_END } else { "" };
         let inner = Symbols::new(&ids, "");
-        let longest = match options.word_boundary {
+        let longest = match word_boundary {
             WordBoundary::End => None, // symbols are others at the end of a word
             _ if !tied.is_empty() => None,
             boundary => {
@@ -210,8 +197,8 @@ impl Bpe {
             whole.extend(others.map(|(&token, &id)| (token.into(), id)));
         }
         let bytes = ByteTokens::new(&ids);
-        let unknown: HashSet<u32> = bytes.ids().chain(options.unk_id).collect();
-        let unknown_ends = (options.unk_id.is_some() || options.byte_fallback)
+        let unknown: HashSet<u32> = bytes.ids().chain(unk_id).collect();
+        let unknown_ends = (unk_id.is_some() || byte_fallback)
             && !merges
                 .iter()
                 .any(|(left, right)| unknown.contains(left) || unknown.contains(right));
@@ -227,13 +214,16 @@ impl Bpe {
             made,
             made_of_tied,
             whole,
-            options,
+            word_boundary,
+            unk_id,
+            byte_fallback,
+            fuse_unk,
         })
     }
 
     /// How the ends of words are marked.
     pub fn word_boundary(&self) -> WordBoundary {
-        self.options.word_boundary
+        self.word_boundary
     }
 
     /// See [`Model::parts`](crate::encode::model::Model::parts).
@@ -307,7 +297,7 @@ impl Bpe {
     /// Appends the token that is the whole word, if there is one.
     fn push_whole(&self, word: &str, tokens: &mut Vec<Token>) -> bool {
         let mut written = String::new();
-        let whole = match self.options.word_boundary {
+        let whole = match self.word_boundary {
             WordBoundary::Bytes => {
                 written.extend(word.bytes().map(byte_character));
                 &written
@@ -325,7 +315,7 @@ impl Bpe {
         ids.clear();
         lengths.clear();
         ranks.clear();
-        if self.options.word_boundary == WordBoundary::Bytes {
+        if self.word_boundary == WordBoundary::Bytes {
             self.push_symbols(word.bytes().map(byte_character), scratch);
         } else {
             self.push_symbols(word.chars(), scratch);
@@ -342,7 +332,7 @@ impl Bpe {
             memory::push(lengths, length);
         };
         let mut unknown: Option<u32> = None; // the bytes of an unknown token that is not written yet
-        let unk_id = self.options.unk_id.unwrap_or(NONE);
+        let unk_id = self.unk_id.unwrap_or(NONE);
         let mut characters = characters.peekable();
         while let Some(c) = characters.next() {
             let is_last = characters.peek().is_none();
@@ -353,13 +343,13 @@ impl Bpe {
                     push(unk_id, length);
                 }
                 push(id, length);
-            } else if self.options.byte_fallback
+            } else if self.byte_fallback
                 && let Some(tokens) = self.byte_tokens(c, is_last)
             {
                 tokens.into_iter().for_each(|token| push(token, 1));
             } else if unk_id != NONE {
                 unknown = match unknown {
-                    Some(before) if self.options.fuse_unk => Some(before + length),
+                    Some(before) if self.fuse_unk => Some(before + length),
                     Some(before) => {
                         push(unk_id, before);
                         Some(length)
@@ -376,7 +366,7 @@ impl Bpe {
     /// The tokens of the bytes of a character, and of what marks the end of the word, if it is there.
     /// None if one of them is missing.
     fn byte_tokens(&self, c: char, is_last: bool) -> Option<Vec<u32>> {
-        let suffix = is_last && self.options.word_boundary == WordBoundary::End;
+        let suffix = is_last && self.word_boundary == WordBoundary::End;
         let mut string = String::from(c);
         string.push_str(if suffix { WORD_END } else { "" });
         Some(self.bytes.of(string.as_bytes())?.collect())

@@ -7,7 +7,7 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::sums::{CountOverflow, add};
-use crate::encode::encoder::{Encoder, Encoding};
+use crate::encode::tokenizer::{Encoding, Tokenizer};
 use crate::text::bert::{BertRules, TextOptions};
 use crate::text::unicode::is_whitespace;
 
@@ -236,17 +236,17 @@ impl Statistics {
     }
 }
 
-/// Tokenizes chunks by an encoder, and adds them to a measurer.
+/// Tokenizes chunks by a tokenizer, and adds them to a measurer.
 ///
 /// # Errors
 ///
 /// The same as for [`Measurer::add`].
 pub fn measure<'a>(
-    encoder: &Encoder,
+    tokenizer: &Tokenizer,
     chunks: impl IntoIterator<Item = (&'a str, u64)>,
     measurer: &mut Measurer,
 ) -> Result<()> {
-    let (mut session, mut encoding) = (encoder.session(0), Encoding::default());
+    let (mut session, mut encoding) = (tokenizer.session(0), Encoding::default());
     let mut tokens = Vec::new();
     for (chunk, count) in chunks {
         session.encode(chunk, true, &mut encoding);

@@ -1,4 +1,4 @@
-//! Encoding: the words of a text to ids (`encoder`), between added tokens (`added_tokens`), by a model (`model`):
+//! Encoding: the words of a text to ids (`tokenizer`), between added tokens (`added_tokens`), by a model (`model`):
 //! WordPiece (`wordpiece`), BPE (`bpe`) or a unigram language model (`unigram`), at random if that is wanted
 //! (`sampling`), with tokens of bytes for unknown characters (`byte_fallback`); ids to rows (`rows`) or
 //! to sequences of one length (`pack`), on several threads (`blocks`); and how text is split, in sums
@@ -8,25 +8,25 @@ pub(crate) mod added_tokens;
 pub(crate) mod blocks;
 pub(crate) mod bpe;
 pub(crate) mod byte_fallback;
-pub(crate) mod encoder;
 pub(crate) mod measure;
 pub(crate) mod model;
 pub(crate) mod pack;
 pub(crate) mod rows;
 pub(crate) mod sampling;
+pub(crate) mod tokenizer;
 pub(crate) mod unigram;
 pub(crate) mod wordpiece;
 
 pub use added_tokens::{AddedToken, AddedTokenSearch, Section};
 pub use blocks::encode_blocks;
-pub use bpe::{Bpe, BpeOptions, BpeScratch, merges_of_ranks};
-pub use encoder::{Encoder, EncoderOptions, Encoding, OffsetTrimming, Session, Span};
+pub use bpe::{BpeOptions, merges_of_ranks};
 pub use measure::{Measurer, PlacedToken, Statistics, measure};
-pub use model::Model;
+pub use model::ModelOptions;
 pub use pack::{Id, PackOptions, Packer, Sequences};
 pub use rows::{
     Layout, RowColumns, RowOptions, Rows, TextPair, Truncation, encode_rows, too_many_ids,
 };
 pub use sampling::{Sampling, SamplingKind};
-pub use unigram::{Unigram, UnigramOptions, UnigramScratch};
-pub use wordpiece::{Token, UnkScope, WordPiece};
+pub use tokenizer::{Encoding, Session, Span, Tokenizer, TokenizerOptions};
+pub use unigram::UnigramOptions;
+pub use wordpiece::{UnkScope, WordPieceOptions};

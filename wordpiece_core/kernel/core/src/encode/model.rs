@@ -1,20 +1,66 @@
 //! What splits words into the tokens of a vocabulary: one of three models.
 
-use crate::base::error::{Error, Result};
-use crate::encode::bpe::{Bpe, BpeScratch, Parts};
+use foldhash::HashSet;
 
+use crate::base::error::{Error, Result};
+use crate::encode::bpe::{Bpe, BpeOptions, BpeScratch, Parts};
 use crate::encode::sampling::{Sampling, SamplingKind, SplitMix64};
-use crate::encode::unigram::{Unigram, UnigramScratch, Weights};
-use crate::encode::wordpiece::{Token, WordPiece};
+use crate::encode::unigram::{Unigram, UnigramOptions, UnigramScratch, Weights};
+use crate::encode::wordpiece::{Token, WordPiece, WordPieceOptions};
 use crate::text::marks::{SPACE_MARK, WordBoundary};
 
-/// A model of tokens.
-pub enum Model {
+/// How words become tokens, in addition to the vocabulary.
+#[derive(Clone, Debug)]
+pub enum ModelOptions<'a> {
     /// Greedy longest match.
-    WordPiece(WordPiece),
+    WordPiece(WordPieceOptions<'a>),
     /// Merges of pairs.
-    Bpe(Box<Bpe>),
+    Bpe(BpeOptions<'a>),
     /// The segmentation of the largest probability.
+    Unigram(UnigramOptions<'a>),
+}
+
+impl<'a> From<WordPieceOptions<'a>> for ModelOptions<'a> {
+    fn from(options: WordPieceOptions<'a>) -> Self {
+        ModelOptions::WordPiece(options)
+    }
+}
+
+impl<'a> From<BpeOptions<'a>> for ModelOptions<'a> {
+    fn from(options: BpeOptions<'a>) -> Self {
+        ModelOptions::Bpe(options)
+    }
+}
+
+impl<'a> From<UnigramOptions<'a>> for ModelOptions<'a> {
+    fn from(options: UnigramOptions<'a>) -> Self {
+        ModelOptions::Unigram(options)
+    }
+}
+
+/// A vocabulary, as models take it.
+#[derive(Clone, Copy)]
+pub(crate) struct Vocabulary<'a> {
+    /// The tokens, by id.
+    pub tokens: &'a [&'a str],
+    /// The id of the unknown token, if there is one.
+    pub unk_id: Option<u32>,
+    /// The tokens that no word becomes.
+    pub hidden: &'a HashSet<u32>,
+}
+
+impl<'a> Vocabulary<'a> {
+    /// The tokens that words may become, with their ids.
+    pub fn shown(self) -> impl Iterator<Item = (&'a str, u32)> + Clone {
+        let tokens = self.tokens.iter().copied().zip(0..);
+        tokens.filter(move |(_, id)| !self.hidden.contains(id))
+    }
+}
+
+/// A model of tokens.
+pub(crate) enum Model {
+    WordPiece(WordPiece),
+    Bpe(Box<Bpe>),
     Unigram(Unigram),
 }
 
@@ -32,6 +78,21 @@ pub struct Sampler {
 }
 
 impl Model {
+    /// Makes the model of a vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of the models; [`Error::Option`] if WordPiece or Unigram has no unknown token.
+    pub(crate) fn new(vocabulary: Vocabulary<'_>, options: ModelOptions<'_>) -> Result<Self> {
+        Ok(match options {
+            ModelOptions::WordPiece(options) => {
+                Model::WordPiece(WordPiece::new(vocabulary, options)?)
+            }
+            ModelOptions::Bpe(options) => Model::Bpe(Box::new(Bpe::new(vocabulary, options)?)),
+            ModelOptions::Unigram(options) => Model::Unigram(Unigram::new(vocabulary, options)?),
+        })
+    }
+
     /// What is put before each word, unless it begins with that.
     pub(crate) fn word_mark(&self) -> Option<char> {
         match self {

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use crate::base::error::{Error, Result};
 use crate::base::memory;
-use crate::encode::encoder::{Encoding, MOST_BYTES, Session};
 use crate::encode::sampling::Sampling;
+use crate::encode::tokenizer::{Encoding, MOST_BYTES, Session};
 use crate::text::utf8::repair;
 
 /// The most tokens that a padded row, one of several rows of a text, or a packed sequence may have:
@@ -20,9 +20,10 @@ pub const MOST_PADDED: usize = 1 << 24;
 pub(super) const MOST_IDS: usize = if cfg!(test) { 1 << 18 } else { i32::MAX as usize };
 
 /// Which text of a pair is truncated if the pair is too long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Truncation {
     /// The longer one, down to the length of the other; then both.
+    #[default]
     LongestFirst,
     /// The first one.
     OnlyFirst,
@@ -30,8 +31,8 @@ pub enum Truncation {
     OnlySecond,
 }
 
-/// How tokens become rows.
-#[derive(Clone, Debug)]
+/// How tokens become rows. By default they are the ids of the texts alone, of any length.
+#[derive(Clone, Debug, Default)]
 pub struct RowOptions {
     /// What a row of one text is made of, and a row of a pair.
     pub layouts: [Layout; 2],
@@ -511,9 +512,8 @@ mod tests {
     use super::*;
     use crate::encode::added_tokens::AddedToken;
     use crate::encode::blocks::encode_blocks;
-    use crate::encode::encoder::{Encoder, EncoderOptions};
-    use crate::encode::model::Model;
-    use crate::encode::wordpiece::{UnkScope, WordPiece};
+    use crate::encode::tokenizer::{Tokenizer, TokenizerOptions};
+    use crate::encode::wordpiece::{UnkScope, WordPieceOptions};
     use crate::text::bert::TextOptions;
 
     fn bert_layouts(cls: u32, sep: u32) -> [Layout; 2] {
@@ -532,27 +532,25 @@ mod tests {
         num_tokens: true,
     };
 
-    fn encoder(bits: u32) -> Encoder {
-        let vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a", "b", "ab", "##e", "中"];
-        let unk_scope = if bits & 32 == 0 { UnkScope::Word } else { UnkScope::Character };
-        let options = EncoderOptions {
-            text: TextOptions {
-                clean_text: bits & 1 == 0,
-                handle_chinese_chars: bits & 2 == 0,
-                strip_accents: bits & 4 == 0,
-                lowercase: bits & 8 == 0,
-                split_punctuation: bits & 16 == 0,
-            }
-            .into(),
-            model: Model::WordPiece(
-                WordPiece::new(vocabulary.into_iter().zip(0..), "##", 1, unk_scope, 20).unwrap(),
-            ),
-            vocab_size: 1 << 17,
-            unk_id: Some(1),
-            added_tokens: vec![added("[SEP]", 3), added("[UNK]", 1)],
-            trimming: None,
+    fn tokenizer(bits: u32) -> Tokenizer {
+        let text = TextOptions {
+            clean_text: bits & 1 == 0,
+            handle_chinese_chars: bits & 2 == 0,
+            strip_accents: bits & 4 == 0,
+            lowercase: bits & 8 == 0,
+            split_punctuation: bits & 16 == 0,
         };
-        Encoder::new(options).unwrap()
+        let unk_scope = if bits & 32 == 0 { UnkScope::Word } else { UnkScope::Character };
+        let model = WordPieceOptions { unk_scope, max_word_length: 20, ..Default::default() };
+        // Caches hold ids of 16 bits, and larger ones.
+        let others = if bits & 3 == 0 { 1 << 16 } else { 0 };
+        let others: Vec<String> = (0..others).map(|n| format!("{n}")).collect();
+        let tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a"].into_iter();
+        let tokens = tokens.chain(others.iter().map(String::as_str));
+        let vocabulary: Vec<&str> = tokens.chain(["b", "ab", "##e", "中"]).collect();
+        let added_tokens = vec![added("[SEP]", 3), added("[UNK]", 1)];
+        let options = TokenizerOptions::new(&vocabulary, text, model);
+        Tokenizer::new(TokenizerOptions { unk_id: Some(1), added_tokens, ..options }).unwrap()
     }
 
     fn added(content: &str, id: u32) -> AddedToken {
@@ -605,7 +603,7 @@ mod tests {
     fn rows_of_any_bytes_are_the_same_however_they_are_read() {
         let mut state = 1;
         for round in 0..64 {
-            let encoder = encoder(round);
+            let tokenizer = tokenizer(round);
             let most = [3, 40, 300][random(&mut state, 3)];
             let given: Vec<_> = (0..30).map(|_| random_text(&mut state, most)).collect();
             let paired = random(&mut state, 2) > 0;
@@ -614,9 +612,9 @@ mod tests {
                 .collect();
             let full = options(&mut state, ALL);
             let bare = RowOptions { columns: RowColumns::default(), ..full.clone() };
-            let rows = encode_rows(&mut encoder.session(0), &full, &texts, 0).unwrap();
-            let bare = encode_rows(&mut encoder.session(0), &bare, &texts, 0).unwrap();
-            let blocks = encode_blocks(&encoder, &full, &texts, 3, Ok).unwrap();
+            let rows = encode_rows(&mut tokenizer.session(0), &full, &texts, 0).unwrap();
+            let bare = encode_rows(&mut tokenizer.session(0), &bare, &texts, 0).unwrap();
+            let blocks = encode_blocks(&tokenizer, &full, &texts, 3, Ok).unwrap();
             let lists: Vec<_> = rows.lists().collect();
             assert_eq!(lists, bare.lists().collect::<Vec<_>>());
             assert_eq!(lists, blocks.iter().flat_map(Rows::lists).collect::<Vec<_>>());
@@ -629,7 +627,7 @@ mod tests {
 
     #[test]
     fn many_ids_are_several_batches_however_many_threads_there_are() {
-        let encoder = encoder(0);
+        let tokenizer = tokenizer(0);
         let padded = |max_length| RowOptions {
             max_length: Some(max_length),
             stride: None,
@@ -638,13 +636,13 @@ mod tests {
         };
         let texts: Vec<TextPair<'_>> = vec![(Some(b"a b ab"), None); 100];
         for threads in [1, 2] {
-            let blocks = encode_blocks(&encoder, &padded(MOST_IDS / 8), &texts, threads, Ok);
+            let blocks = encode_blocks(&tokenizer, &padded(MOST_IDS / 8), &texts, threads, Ok);
             let blocks = blocks.unwrap();
             assert!(blocks.len() > 12 && blocks.iter().all(|rows| rows.ids.len() <= MOST_IDS));
             assert_eq!(blocks.iter().map(|rows| rows.words).sum::<usize>(), 300);
             assert_eq!(blocks.iter().map(|rows| rows.ends.len()).sum::<usize>(), 100);
         }
-        let encode = |texts| encode_rows(&mut encoder.session(0), &padded(MOST_IDS), texts, 0);
+        let encode = |texts| encode_rows(&mut tokenizer.session(0), &padded(MOST_IDS), texts, 0);
         assert_eq!(encode(&texts[..1]).unwrap().ids.len(), MOST_IDS);
         let error = encode(&texts[..2]).err();
         assert_eq!(error, Some(too_many_ids()));
@@ -652,7 +650,7 @@ mod tests {
 
     #[test]
     fn a_stride_that_is_not_less_than_a_row_is_an_error() {
-        let encoder = encoder(0);
+        let tokenizer = tokenizer(0);
         let options = |stride, max_length| RowOptions {
             layouts: bert_layouts(2, 3),
             max_length: Some(max_length),
@@ -663,18 +661,19 @@ mod tests {
         let texts: [TextPair<'_>; 1] = [(Some(b"a b ab a"), None)];
         for (stride, max_length) in [(2, 4), (3, 4), (0, 2), (5, 1)] {
             let error =
-                encode_rows(&mut encoder.session(0), &options(stride, max_length), &texts, 0);
+                encode_rows(&mut tokenizer.session(0), &options(stride, max_length), &texts, 0);
             assert!(matches!(error.err(), Some(Error::Option(_))), "{stride} {max_length}");
         }
-        assert!(encode_rows(&mut encoder.session(0), &options(1, 4), &texts, 0).is_ok());
+        assert!(encode_rows(&mut tokenizer.session(0), &options(1, 4), &texts, 0).is_ok());
     }
 
     #[test]
     fn texts_are_measured_once_they_are_decoded() {
-        let encoder = encoder(0);
+        let tokenizer = tokenizer(0);
         let options = RowOptions { stride: None, ..options(&mut 1, ALL) };
         let text = vec![0xFF; MOST_BYTES / 3 + 1];
-        let error = encode_rows(&mut encoder.session(0), &options, &[(Some(&text), None)], 0).err();
+        let error =
+            encode_rows(&mut tokenizer.session(0), &options, &[(Some(&text), None)], 0).err();
         let bytes = 3 * text.len();
         let message = format!("text 0 has {bytes} bytes, over {MOST_BYTES}");
         assert_eq!(error, Some(Error::Data(message)));

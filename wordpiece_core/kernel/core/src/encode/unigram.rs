@@ -28,6 +28,7 @@ use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::trie::{INITIAL_ROOT, NONE, Trie};
 use crate::encode::byte_fallback::ByteTokens;
+use crate::encode::model::Vocabulary;
 use crate::encode::sampling::SplitMix64;
 use crate::encode::wordpiece::Token;
 
@@ -35,45 +36,38 @@ pub use lattice::Weights;
 use lattice::WordLattice;
 use rounding::{ScoreSum, is_exact};
 
-/// How words become tokens.
+/// How words become tokens by a unigram language model.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_core::encode::{RowOptions, Tokenizer, TokenizerOptions, UnigramOptions};
+/// use wordpiece_core::text::TextOptions;
+///
+/// let vocabulary = ["<unk>", "▁h", "ug", "▁hu", "g"];
+/// let scores = [0.0, -3.0, -3.0, -4.0, -8.0];
+/// let model = UnigramOptions { scores: &scores, ..UnigramOptions::default() };
+/// let options = TokenizerOptions::new(&vocabulary, TextOptions::default(), model);
+/// let tokenizer = Tokenizer::new(TokenizerOptions { unk_id: Some(0), ..options })?;
+/// assert_eq!(tokenizer.encode(&["Hug"], &RowOptions::default())?.ids, [1, 2]);
+/// # Ok::<(), wordpiece_core::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
 pub struct UnigramOptions<'a> {
     /// The natural logarithm of the probability of each token, by id.
     pub scores: &'a [f64],
-    /// The id of the unknown token.
-    pub unk_id: u32,
     /// Whether an unknown character becomes the tokens `<0xNN>` of its bytes.
     pub byte_fallback: bool,
     /// Whether sums are rounded as sentencepiece rounds them, and only ordinary tokens are found in
     /// words; else all is as in Hugging Face tokenizers.
     pub of_sentencepiece: bool,
-    /// The ids of tokens that no word becomes, except for the unknown token.
-    pub hidden: &'a [u32],
     /// The ids of the user-defined symbols of sentencepiece, which win over all others: the score of one
     /// is 0.1 for each of its bytes but the first, as in its version 0.2.3.
     pub user_defined: &'a [u32],
 }
 
 /// The scores of a vocabulary.
-///
-/// # Examples
-///
-/// ```
-/// use wordpiece_core::encode::{Unigram, UnigramOptions, UnigramScratch};
-///
-/// let options = UnigramOptions {
-///     scores: &[0.0, -3.0, -3.0, -4.0, -8.0],
-///     unk_id: 0,
-///     byte_fallback: false,
-///     of_sentencepiece: false,
-///     hidden: &[],
-///     user_defined: &[],
-/// };
-/// let unigram = Unigram::new(&["<unk>", "▁h", "ug", "▁hu", "g"], options).unwrap();
-/// let mut tokens = Vec::new();
-/// unigram.tokens("▁hug", &mut UnigramScratch::default(), &mut tokens);
-/// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [1, 2]);
-/// ```
-pub struct Unigram {
+pub(crate) struct Unigram {
     trie: Trie,
     /// The most bytes of a token, or of a character.
     longest: usize,
@@ -125,20 +119,15 @@ impl Unigram {
     /// # Errors
     ///
     /// Returns [`Error::Data`] if there are not as many scores as tokens, if one is infinite, or no
-    /// number; and for `of_sentencepiece` with byte fallback if there is no token for a byte.
-    pub fn new(vocabulary: &[&str], options: UnigramOptions<'_>) -> Result<Self> {
-        let UnigramOptions {
-            scores,
-            unk_id,
-            byte_fallback,
-            of_sentencepiece,
-            hidden,
-            user_defined,
-        } = options;
+    /// number; for `of_sentencepiece` with byte fallback if there is no token for a byte; and
+    /// [`Error::Option`] if there is no unknown token.
+    pub fn new(vocabulary: Vocabulary<'_>, options: UnigramOptions<'_>) -> Result<Self> {
+        let UnigramOptions { scores, byte_fallback, of_sentencepiece, user_defined } = options;
+        let needed = || Error::option("unk_token: unigram needs one");
+        let unk_id = vocabulary.unk_id.ok_or_else(needed)?;
+        let ids: HashMap<&str, u32> = vocabulary.shown().collect();
+        let vocabulary = vocabulary.tokens;
         check_scores(scores, vocabulary.len())?;
-        let hidden: HashSet<u32> = hidden.iter().copied().collect();
-        let tokens = vocabulary.iter().copied().zip(0..);
-        let ids: HashMap<&str, u32> = tokens.filter(|(_, id)| !hidden.contains(id)).collect();
         let bytes = byte_fallback.then(|| Box::new(ByteTokens::new(&ids)));
         let mut found: Vec<(&str, u32)> = ids.iter().map(|(&token, &id)| (token, id)).collect();
         if of_sentencepiece {

@@ -1,8 +1,46 @@
 //! WordPiece: greedy longest match.
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
+use crate::encode::model::Vocabulary;
+
+/// How words become tokens by WordPiece.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_core::encode::{RowOptions, Tokenizer, TokenizerOptions, WordPieceOptions};
+/// use wordpiece_core::text::TextOptions;
+///
+/// let vocabulary = ["[UNK]", "un", "##aff", "##able"];
+/// let bert = TextOptions::default();
+/// let options = TokenizerOptions::new(&vocabulary, bert, WordPieceOptions::default());
+/// let tokenizer = Tokenizer::new(TokenizerOptions { unk_id: Some(0), ..options })?;
+/// let rows = tokenizer.encode(&["Unaffable", "affable"], &RowOptions::default())?;
+/// assert_eq!(rows.ids, [1, 2, 3, 0]); // no token begins a word with an a
+/// # Ok::<(), wordpiece_core::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct WordPieceOptions<'a> {
+    /// The prefix of the tokens that continue a word. All tokens may begin one, as they are written.
+    pub continuing_prefix: &'a str,
+    /// What becomes of a word that the vocabulary cannot cover.
+    pub unk_scope: UnkScope,
+    /// The length, in characters, above which a word is unknown.
+    pub max_word_length: usize,
+}
+
+impl Default for WordPieceOptions<'_> {
+    /// The options of BERT.
+    fn default() -> Self {
+        WordPieceOptions {
+            continuing_prefix: "##",
+            unk_scope: UnkScope::Word,
+            max_word_length: 100,
+        }
+    }
+}
 
 /// What becomes of a word that the vocabulary cannot cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +53,7 @@ pub enum UnkScope {
 
 /// A token of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
+pub(crate) struct Token {
     /// The id of the token.
     pub id: u32,
     /// How many bytes of the word it covers; `u32::MAX` if there are more.
@@ -23,21 +61,7 @@ pub struct Token {
 }
 
 /// The model WordPiece: splits off the longest token that fits, again and again.
-///
-/// # Examples
-///
-/// ```
-/// use wordpiece_core::encode::{Token, UnkScope, WordPiece};
-///
-/// let vocabulary = [("[UNK]", 0), ("un", 1), ("##aff", 2), ("##able", 3)];
-/// let wordpiece = WordPiece::new(vocabulary.into_iter(), "##", 0, UnkScope::Word, 100).unwrap();
-/// let mut tokens = Vec::new();
-/// wordpiece.tokens("unaffable", &mut tokens);
-/// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [1, 2, 3]);
-/// wordpiece.tokens("affable", &mut tokens); // no token begins a word with an a
-/// assert_eq!(tokens, [Token { id: 0, length: 7 }]);
-/// ```
-pub struct WordPiece {
+pub(crate) struct WordPiece {
     trie: Trie,
     unk_id: u32,
     unk_scope: UnkScope,
@@ -48,29 +72,18 @@ impl WordPiece {
     /// Makes the model of a vocabulary, in time linear in the bytes of all tokens, apart from sorting
     /// them.
     ///
-    /// # Arguments
-    ///
-    /// * `vocabulary` - The tokens and their ids. Those that begin with the prefix may continue a
-    ///   word. All of them may begin one, as they are written.
-    /// * `continuing_prefix` - The prefix of the tokens that continue a word, mostly `##`.
-    /// * `unk_id` - The id of the unknown token.
-    /// * `unk_scope` - What becomes of a word that the vocabulary cannot cover.
-    /// * `max_word_length` - The length, in characters, above which a word is unknown.
-    ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`](crate::Error::Data) if the tokens have 2^32 bytes or more.
-    pub fn new<'a>(
-        vocabulary: impl Iterator<Item = (&'a str, u32)> + Clone,
-        continuing_prefix: &str,
-        unk_id: u32,
-        unk_scope: UnkScope,
-        max_word_length: usize,
-    ) -> Result<Self> {
-        let continuing = vocabulary
+    /// Returns [`Error::Data`] if the tokens have 2^32 bytes or more; [`Error::Option`] if none is unknown.
+    pub fn new(vocabulary: Vocabulary<'_>, options: WordPieceOptions<'_>) -> Result<Self> {
+        let WordPieceOptions { continuing_prefix, unk_scope, max_word_length } = options;
+        let needed = || Error::option("unk_token: wordpiece needs one");
+        let unk_id = vocabulary.unk_id.ok_or_else(needed)?;
+        let shown = vocabulary.shown();
+        let continuing = shown
             .clone()
             .filter_map(|(token, id)| Some((token.strip_prefix(continuing_prefix)?, id)));
-        let trie = Trie::new([vocabulary.clone().collect(), continuing.collect()])?;
+        let trie = Trie::new([shown.clone().collect(), continuing.collect()])?;
         Ok(WordPiece { trie, unk_id, unk_scope, max_word_length })
     }
 
@@ -117,6 +130,13 @@ mod tests {
 
     const UNKNOWN: u32 = 1000;
 
+    fn model(vocabulary: &[&str], unk_scope: UnkScope) -> WordPiece {
+        let (tokens, hidden) = (vocabulary, &Default::default());
+        let vocabulary = Vocabulary { tokens, unk_id: Some(UNKNOWN), hidden };
+        let options = WordPieceOptions { unk_scope, ..WordPieceOptions::default() };
+        WordPiece::new(vocabulary, options).unwrap()
+    }
+
     /// The same by its definition: the longest token that fits, again and again.
     fn plainly(vocabulary: &[&str], word: &str, scope: UnkScope) -> Vec<Token> {
         let (mut tokens, mut at) = (Vec::new(), 0);
@@ -160,8 +180,7 @@ mod tests {
             vocabulary.dedup();
             let listed: Vec<&str> = vocabulary.iter().map(String::as_str).collect();
             for scope in [UnkScope::Word, UnkScope::Character] {
-                let tokens = listed.iter().copied().zip(0..);
-                let model = WordPiece::new(tokens, "##", UNKNOWN, scope, 100).unwrap();
+                let model = model(&listed, scope);
                 for _ in 0..10 {
                     let word = random_word(&mut state, 12);
                     let mut found = Vec::new();

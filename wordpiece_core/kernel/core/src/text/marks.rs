@@ -8,9 +8,10 @@ pub const WORD_END: &str = "</w>";
 pub const SPACE_MARK: char = '▁';
 
 /// How a model of merges marks where words begin or end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WordBoundary {
     /// Not at all.
+    #[default]
     None,
     /// The last symbol of a word ends with [`WORD_END`].
     End,

@@ -5,8 +5,10 @@
 
 use foldhash::HashMap;
 
+use crate::base::error::Result;
 use crate::base::memory;
-use crate::encode::bpe::{Bpe, BpeScratch};
+use crate::encode::bpe::{Bpe, BpeOptions, BpeScratch};
+use crate::encode::model::Vocabulary;
 use crate::encode::wordpiece::Token;
 use crate::text::marks::WordMarks;
 use crate::train::longest::LongestMatch;
@@ -87,10 +89,21 @@ impl Splitter {
         Self::beginning_with(FirstSplits::LongestMatch(longest), merges)
     }
 
-    /// Makes a splitter that begins with what byte-pair encoding makes of words. `merges`: as in
-    /// [`Splitter::new`].
-    pub fn of_bpe(bpe: Bpe, merges: &[(u32, u32, u32)]) -> Self {
-        Self::beginning_with(FirstSplits::Bpe(Box::new(bpe)), merges)
+    /// Makes a splitter that begins with what byte-pair encoding makes of words by a vocabulary, some of whose
+    /// tokens are hidden. `merges`: as in [`Splitter::new`].
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`Tokenizer::new`](crate::encode::Tokenizer::new).
+    pub fn of_bpe(
+        tokens: &[&str],
+        hidden: &[u32],
+        bpe: BpeOptions<'_>,
+        merges: &[(u32, u32, u32)],
+    ) -> Result<Self> {
+        let hidden = &hidden.iter().copied().collect();
+        let bpe = Bpe::new(Vocabulary { tokens, unk_id: None, hidden }, bpe)?;
+        Ok(Self::beginning_with(FirstSplits::Bpe(Box::new(bpe)), merges))
     }
 
     fn beginning_with(first: FirstSplits, merges: &[(u32, u32, u32)]) -> Self {

@@ -1,15 +1,13 @@
 use super::*;
 use wordpiece_testing::Random;
 
-fn options(word_boundary: WordBoundary) -> BpeOptions {
-    BpeOptions {
-        word_boundary,
-        unk_id: None,
-        byte_fallback: false,
-        fuse_unk: false,
-        ignore_merges: false,
-        tied: Vec::new(),
-    }
+fn bpe(tokens: &[&str], merges: &[(u32, u32)]) -> Result<Bpe> {
+    tied_bpe(tokens, merges, &[])
+}
+
+fn tied_bpe(tokens: &[&str], merges: &[(u32, u32)], tied: &[u32]) -> Result<Bpe> {
+    let vocabulary = Vocabulary { tokens, unk_id: None, hidden: &HashSet::default() };
+    Bpe::new(vocabulary, BpeOptions { merges, tied, ..BpeOptions::default() })
 }
 
 /// A random vocabulary over some letters, and its merges.
@@ -53,7 +51,7 @@ fn short_and_long_words_are_merged_as_by_definition() {
         let merges = random.below(30);
         let (tokens, merges) = random_bpe(&mut random, merges);
         let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
-        let bpe = Bpe::new(&vocabulary, &merges, &[], options(WordBoundary::None)).unwrap();
+        let bpe = bpe(&vocabulary, &merges).unwrap();
         for length in [1, 2, 5, 12, 39, 41, 90] {
             let word = random.word(&['a', 'b', 'c', 'é', 'x'], length);
             let (mut scratch, mut found) = (BpeScratch::default(), Vec::new());
@@ -115,9 +113,8 @@ fn tokens_that_are_ranked_in_any_order_are_merged_as_by_definition() {
         };
         let is_tied = |pairs: &[(u32, u32)]| rank_of(&pairs[0]) == rank_of(&pairs[1]);
         let tied = (1..).zip(pairs.windows(2)).filter(|(_, pairs)| is_tied(pairs));
-        let tied =
-            BpeOptions { tied: tied.map(|(at, _)| at).collect(), ..options(WordBoundary::None) };
-        let bpe = Bpe::new(&vocabulary, &pairs, &[], tied).unwrap();
+        let tied: Vec<u32> = tied.map(|(at, _)| at).collect();
+        let bpe = tied_bpe(&vocabulary, &pairs, &tied).unwrap();
         without_merging += usize::from(bpe.longest.is_some());
         for length in [1, 2, 5, 12, 39, 41, 90] {
             let word = random.word(&['a', 'b', 'c'], length);
@@ -139,7 +136,7 @@ fn a_long_word_takes_work_in_proportion_to_its_length() {
     let tokens: Vec<String> = (0..12).map(|power| "a".repeat(1 << power)).collect();
     let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
     let merges: Vec<(u32, u32)> = (0..11).map(|id| (id, id)).collect();
-    let bpe = Bpe::new(&vocabulary, &merges, &[], options(WordBoundary::None)).unwrap();
+    let bpe = bpe(&vocabulary, &merges).unwrap();
     let length = 1 << 20;
     let (mut scratch, mut found) = (BpeScratch::default(), Vec::new());
     bpe.tokens(&"a".repeat(length), &mut scratch, &mut found);
@@ -156,7 +153,7 @@ fn dropout_leaves_nothing_out_or_everything() {
     let mut random = Random::new(2);
     let (tokens, merges) = random_bpe(&mut random, 30);
     let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
-    let bpe = Bpe::new(&vocabulary, &merges, &[], options(WordBoundary::None)).unwrap();
+    let bpe = bpe(&vocabulary, &merges).unwrap();
     let word = random.word(&['a', 'b', 'c'], 60);
     let (mut scratch, mut plain, mut sampled) = Default::default();
     bpe.tokens(&word, &mut scratch, &mut plain);
@@ -171,7 +168,7 @@ fn dropout_leaves_nothing_out_or_everything() {
 fn merges_that_make_no_sense_are_refused() {
     let vocabulary = ["a", "b", "ab"];
     for merges in [vec![(0, 3)], vec![(1, 0)], vec![(0, 1), (0, 1)]] {
-        let bpe = Bpe::new(&vocabulary, &merges, &[], options(WordBoundary::None));
+        let bpe = bpe(&vocabulary, &merges);
         assert!(matches!(bpe, Err(Error::Data(_))));
     }
 }

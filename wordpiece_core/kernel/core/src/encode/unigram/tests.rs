@@ -4,15 +4,9 @@ use super::*;
 use wordpiece_testing::{Random, peak_of};
 
 fn unigram(tokens: &[&str], scores: &[f64], of_sentencepiece: bool) -> Unigram {
-    let options = UnigramOptions {
-        scores,
-        unk_id: 0,
-        byte_fallback: false,
-        of_sentencepiece,
-        hidden: &[],
-        user_defined: &[],
-    };
-    Unigram::new(tokens, options).unwrap()
+    let vocabulary = Vocabulary { tokens, unk_id: Some(0), hidden: &HashSet::default() };
+    let options = UnigramOptions { scores, of_sentencepiece, ..UnigramOptions::default() };
+    Unigram::new(vocabulary, options).unwrap()
 }
 
 /// The pieces of a word, and the sum at its end, if they are found in such windows.

@@ -1,6 +1,6 @@
 //! What tokens stand for: which characters of the raw text.
 
-use super::Encoder;
+use super::Tokenizer;
 use super::encoding::Encoding;
 use super::tokenize::Scratch;
 use super::trimming::spaces;
@@ -9,7 +9,7 @@ use crate::encode::wordpiece::Token;
 
 /// Appends an added token. `spaces`: those that it begins with, and ends with; `span`: if spans are wanted.
 pub(super) fn push_added(
-    encoder: &Encoder,
+    tokenizer: &Tokenizer,
     id: u32,
     spaces: impl FnOnce() -> [u32; 2],
     span: Option<[u32; 2]>,
@@ -18,7 +18,7 @@ pub(super) fn push_added(
     let Some(span) = span else {
         return encoding.push(id);
     };
-    if encoder.options.trimming.is_some() {
+    if tokenizer.trimming.is_some() {
         // The white space that belongs to it counts, too.
         encoding.push_spaces(spaces());
     }
@@ -28,14 +28,14 @@ pub(super) fn push_added(
 
 /// Appends the tokens of a segment that was tokenized, with their spans.
 pub(super) fn push_with_spans(
-    encoder: &Encoder,
+    tokenizer: &Tokenizer,
     first: u32,
     scratch: &Scratch,
     encoding: &mut Encoding,
 ) {
-    let trims_unknown = encoder.trims_unknown();
-    spans(encoder, scratch, |word, token, text| {
-        if trims_unknown && Some(token.0) == encoder.unk_id() {
+    let trims_unknown = tokenizer.trims_unknown();
+    spans(tokenizer, scratch, |word, token, text| {
+        if trims_unknown && Some(token.0) == tokenizer.unk_id() {
             encoding.push_spaces(spaces(text));
         }
         encoding.push_token(&token, first, word);
@@ -48,12 +48,12 @@ pub(super) fn push_with_spans(
 /// characters that it stands for; and, of Unigram, what it stands for in the normalized word.
 #[cold]
 pub(super) fn spans(
-    encoder: &Encoder,
+    tokenizer: &Tokenizer,
     scratch: &Scratch,
     mut each: impl FnMut(u32, (u32, [u32; 2]), &str),
 ) {
     let Scratch { word, tokens, ends, origin, .. } = scratch;
-    let of_bytes = encoder.options.model.is_of_bytes();
+    let of_bytes = tokenizer.model.is_of_bytes();
     let (mut next, mut from, mut last, mut text) = (0, 0usize, [0, 0], "");
     for (number, &(end, to)) in (0..).zip(ends.iter()) {
         let to = if of_bytes { origin.len() } else { to };
@@ -73,17 +73,17 @@ pub(super) fn spans(
     }
 }
 
-impl Encoder {
+impl Tokenizer {
     /// Whether spans depend on more than the segment: on what is before it, or on the text of unknown
     /// tokens.
     pub(super) fn spans_depend_on_text(&self) -> bool {
-        self.options.model.rounding().is_some() || self.trims_unknown()
+        self.model.rounding().is_some() || self.trims_unknown()
     }
 
     /// Whether offsets of unknown tokens are trimmed by their text: Hugging Face's Unigram keeps it as
     /// the token's string.
     pub(super) fn trims_unknown(&self) -> bool {
-        self.options.trimming.is_some() && matches!(self.options.model, Model::Unigram(_))
+        self.trimming.is_some() && matches!(self.model, Model::Unigram(_))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The cold path: a segment is normalized, and the model tokenizes its words.
 
-use super::Encoder;
+use super::Tokenizer;
 use super::composed::CharacterOffsets;
 use crate::base::error::{Error, give_up};
 use crate::base::memory;
@@ -57,7 +57,7 @@ pub(super) fn too_long(text: &str) -> Error {
     Error::data(format!("a text has {} bytes once it is normalized, over {MOST_BYTES}", text.len()))
 }
 
-impl Encoder {
+impl Tokenizer {
     /// Puts the mark of words before a word.
     #[inline]
     fn put_mark(&self, word: &mut String) {
@@ -72,13 +72,13 @@ impl Encoder {
     /// Tokenizes the words of a segment.
     pub(super) fn tokenize(&self, segment: &Segment<'_>, scratch: &mut Scratch) {
         self.find_words(segment, scratch);
-        let model = &self.options.model;
+        let model = &self.model;
         self.tokenize_words(scratch, |word, scratch, tokens| model.tokens(word, scratch, tokens));
     }
 
     /// Writes the words of a segment into the scratch.
     pub(super) fn find_words(&self, segment: &Segment<'_>, scratch: &mut Scratch) {
-        match &self.options.text {
+        match &self.text {
             TextRules::Composed(rules) if self.splits_at_spaces => {
                 find_pieces(rules, segment.raw, scratch);
             }
@@ -141,7 +141,7 @@ impl Encoder {
     /// bytes, comes from. A mark that is not in the text comes from the character behind it.
     #[cold]
     fn find_origin(&self, segment: &Segment<'_>, word: &str, origin: &mut Vec<[u32; 2]>) {
-        let of_bytes = self.options.model.is_of_bytes();
+        let of_bytes = self.model.is_of_bytes();
         let width = |c: char| match of_bytes {
             true => c.encode_utf8(&mut [0; 4]).bytes().map(|b| byte_character(b).len_utf8()).sum(),
             false => c.len_utf8(),
@@ -152,7 +152,7 @@ impl Encoder {
             let index = (index as u32).saturating_sub(segment.added as u32);
             [index, index + 1]
         };
-        self.options.text.each_normalized(segment.raw, |c, index| {
+        self.text.each_normalized(segment.raw, |c, index| {
             if index > 0 && std::mem::take(&mut begins_added) {
                 origin.fill(place(index));
             }
@@ -168,13 +168,13 @@ impl Encoder {
 /// Tokenizes the words in the scratch, of which no cache can know: by sampling, or behind a sum of scores.
 #[inline]
 pub(super) fn tokenize_anew(
-    encoder: &Encoder,
+    tokenizer: &Tokenizer,
     mut drawing: Option<&mut Drawing>,
     sum: &mut f32,
     scratch: &mut Scratch,
 ) {
-    let model = &encoder.options.model;
-    encoder.tokenize_words(scratch, |word, scratch, tokens| {
+    let model = &tokenizer.model;
+    tokenizer.tokenize_words(scratch, |word, scratch, tokens| {
         match (&mut drawing, model.rounding()) {
             (Some(Drawing { sampler, random, .. }), _) => {
                 model.sampled_tokens(word, sampler, random, scratch, tokens);

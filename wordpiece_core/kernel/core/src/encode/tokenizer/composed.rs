@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 
-use super::Encoder;
+use super::Tokenizer;
 use super::cache::{Cache, Gathering, SpannedToken, TakeIds, TakeSegments};
 use super::encoding::Encoding;
 use super::session::Session;
@@ -58,15 +58,15 @@ impl<'e> Session<'e> {
         ComposedText { rules, text, spans }: ComposedText<'_>,
         encoding: &mut Encoding,
     ) -> usize {
-        let encoder = self.encoder;
+        let tokenizer = self.tokenizer;
         let characters = CharacterOffsets::new(text, (0, 0), spans);
         let (mut added, mut shared) = (0, SharedSpaces::default());
-        encoder.added_tokens.split_early(text, |section| match section {
+        tokenizer.added_tokens.split_early(text, |section| match section {
             Section::Token(id, range) => {
                 added += 1;
                 let origin = (range.start as u32, range.end as u32);
                 let span = spans.then(|| characters.of(origin));
-                push_added(encoder, id, || shared.of(text, range), span, encoding);
+                push_added(tokenizer, id, || shared.of(text, range), span, encoding);
             }
             Section::Text(range) => {
                 let part = &text[range.clone()];
@@ -82,7 +82,7 @@ impl<'e> Session<'e> {
                     Normalized::Changed(&changed)
                 };
                 let mut shared = SharedSpaces::default();
-                encoder.added_tokens.split_late(normalized.text(), |section| match section {
+                tokenizer.added_tokens.split_late(normalized.text(), |section| match section {
                     Section::Token(id, found) => {
                         added += 1;
                         let origin = match normalized {
@@ -91,7 +91,7 @@ impl<'e> Session<'e> {
                         };
                         let span = origin.map(|origin| characters.of(origin));
                         let spaces = || shared.of(normalized.text(), found);
-                        push_added(encoder, id, spaces, span, encoding);
+                        push_added(tokenizer, id, spaces, span, encoding);
                     }
                     Section::Text(found) => {
                         let is_first = range.start == 0 && found.start == 0;
@@ -120,7 +120,7 @@ impl<'e> Session<'e> {
         position: &mut CharPosition<'_>,
         encoding: &mut Encoding,
     ) {
-        let TextRules::Composed(rules) = &self.encoder.options.text else { return };
+        let TextRules::Composed(rules) = &self.tokenizer.text else { return };
         let (start, part) = (range.start, &position.text[range]);
         let first = if spans { position.move_to(start) } else { 0 };
         let characters = CharacterOffsets::new(part, (start as u32, first), spans);
@@ -134,9 +134,9 @@ impl<'e> Session<'e> {
         if !rules.only_marks_spaces() || self.drawing.is_some() {
             return None;
         }
-        let Encoder { options, late_tokens, .. } = self.encoder;
+        let Tokenizer { model, late_tokens, .. } = self.tokenizer;
         let is_found = |late: &AhoCorasick| late.is_match(part);
-        options.model.parts().filter(|_| !late_tokens.as_ref().is_some_and(is_found))
+        model.parts().filter(|_| !late_tokens.as_ref().is_some_and(is_found))
     }
 
     /// Appends the ids of a part of a text that is split so. `puts_mark`: whether a mark is put before it.
@@ -168,8 +168,8 @@ impl<'e> Session<'e> {
         encoding: &mut Encoding,
         find: impl FnOnce(&mut Gathering<'_, TakeIds<'_>>),
     ) {
-        let Session { encoder, caches, scratch, .. } = self;
-        let taker = TakeIds { encoder, cache: &mut caches.ids, scratch, encoding };
+        let Session { tokenizer, caches, scratch, .. } = self;
+        let taker = TakeIds { tokenizer, cache: &mut caches.ids, scratch, encoding };
         let mut gathering = Gathering::new(text, &mut caches.batch, taker);
         find(&mut gathering);
         gathering.flush();
@@ -195,20 +195,20 @@ impl<'e> Session<'e> {
         characters: Option<&CharacterOffsets>,
         encoding: &mut Encoding,
     ) {
-        let Session { encoder, caches, scratch, drawing, .. } = self;
-        let (encoder, text) = (*encoder, pieces.text.text());
+        let Session { tokenizer, caches, scratch, drawing, .. } = self;
+        let (tokenizer, text) = (*tokenizer, pieces.text.text());
         let bytes = text.as_bytes();
         if characters.is_some() && text.len() > MOST_BYTES {
             give_up(too_long(text));
         }
-        let model = &encoder.options.model;
+        let model = &tokenizer.model;
         // If texts are split at spaces, the keys of the caches are segments.
-        if drawing.is_some() || encoder.splits_at_spaces || model.rounding().is_some() {
+        if drawing.is_some() || tokenizer.splits_at_spaces || model.rounding().is_some() {
             self.push_pieces_anew(pieces, characters, encoding);
         } else if let Some(characters) = characters {
             let cache = &mut caches.spans;
             let taker =
-                TakeAligned { encoder, cache, scratch, encoding, text: &pieces.text, characters };
+                TakeAligned { tokenizer, cache, scratch, encoding, text: &pieces.text, characters };
             let mut gathering = Gathering::new(text, &mut caches.batch, taker);
             pieces.each(|range| gathering.segment(bytes, range.start, range.end));
             gathering.flush();
@@ -230,35 +230,35 @@ impl<'e> Session<'e> {
         characters: Option<&CharacterOffsets>,
         encoding: &mut Encoding,
     ) {
-        let Session { encoder, scratch, drawing, .. } = self;
+        let Session { tokenizer, scratch, drawing, .. } = self;
         let (text, mut sum) = (&pieces.text, 0.0);
         pieces.each(|range| {
             let raw = &text.text()[range.clone()];
             let piece = Segment { raw, start: range.start, added: false };
-            encoder.take_piece(&piece, scratch);
-            tokenize_anew(encoder, drawing.as_mut(), &mut sum, scratch);
+            tokenizer.take_piece(&piece, scratch);
+            tokenize_anew(tokenizer, drawing.as_mut(), &mut sum, scratch);
             let Some(characters) = characters else { return encoding.push_new(scratch) };
             let mut tokens = Vec::new();
-            spans(encoder, scratch, |_, token, _| tokens.push(token));
-            push_spanned(encoder, &tokens, &piece, text, characters, encoding);
+            spans(tokenizer, scratch, |_, token, _| tokens.push(token));
+            push_spanned(tokenizer, &tokens, &piece, text, characters, encoding);
         });
     }
 }
 
 /// Appends the tokens of a piece, each of which stands for characters of that.
 fn push_spanned(
-    encoder: &Encoder,
+    tokenizer: &Tokenizer,
     tokens: &[SpannedToken],
     piece: &Segment<'_>,
     text: &AlignedText,
     characters: &CharacterOffsets,
     encoding: &mut Encoding,
 ) {
-    let trims_unknown = encoder.trims_unknown();
+    let trims_unknown = tokenizer.trims_unknown();
     let mut place = CharPosition::new(piece.raw);
     for &(id, span) in tokens {
         let [from, to] = span.map(|index| place.byte_of(index));
-        if trims_unknown && Some(id) == encoder.unk_id() {
+        if trims_unknown && Some(id) == tokenizer.unk_id() {
             encoding.push_spaces(spaces(&piece.raw[from..to]));
         }
         let origin = text.origin(piece.start + from..piece.start + to).unwrap_or_default();
@@ -270,7 +270,7 @@ fn push_spanned(
 
 /// Appends the ids of pieces, and what each stands for in the raw text.
 struct TakeAligned<'a> {
-    encoder: &'a Encoder,
+    tokenizer: &'a Tokenizer,
     cache: &'a mut Cache<SpannedToken>,
     scratch: &'a mut Scratch,
     encoding: &'a mut Encoding,
@@ -284,9 +284,9 @@ impl TakeSegments for TakeAligned<'_> {
     }
 
     fn take(&mut self, piece: Segment<'_>, found: u64) {
-        let TakeAligned { encoder, cache, scratch, encoding, text, characters } = self;
-        cache.with_tokens(encoder, scratch, &piece, found, |tokens| {
-            push_spanned(encoder, tokens, &piece, text, characters, encoding);
+        let TakeAligned { tokenizer, cache, scratch, encoding, text, characters } = self;
+        cache.with_tokens(tokenizer, scratch, &piece, found, |tokens| {
+            push_spanned(tokenizer, tokens, &piece, text, characters, encoding);
         });
     }
 }

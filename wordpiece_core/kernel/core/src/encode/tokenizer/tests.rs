@@ -3,32 +3,25 @@ use std::sync::Arc;
 use super::cache::{CACHE_LIMIT, CACHED, Caches};
 use super::*;
 use crate::encode::added_tokens::AddedToken;
-use crate::encode::bpe::{Bpe, BpeOptions};
-use crate::encode::unigram::{Unigram, UnigramOptions};
-use crate::encode::wordpiece::{UnkScope, WordPiece};
+use crate::encode::bpe::BpeOptions;
+use crate::encode::unigram::UnigramOptions;
+use crate::encode::wordpiece::WordPieceOptions;
 use crate::text::bert::{BertRules, TextOptions};
 use crate::text::compile::compile;
 use crate::text::composed::Composed;
-use crate::text::marks::WordBoundary;
 use wordpiece_testing::{Random, peak_of};
 
 const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
 
-fn encoder() -> Encoder {
-    let text = TextOptions::default();
+fn tokenizer() -> Tokenizer {
+    let (text, model) = (TextOptions::default(), WordPieceOptions::default());
     let sep = AddedToken { content: "[SEP]".into(), id: 1, ..AddedToken::default() };
-    let options = EncoderOptions {
-        text: text.into(),
-        model: Model::WordPiece(
-            WordPiece::new(VOCABULARY.into_iter().zip(0..), "##", 0, UnkScope::Word, 100)
-                .expect("no two tokens are alike"),
-        ),
-        vocab_size: VOCABULARY.len(),
-        unk_id: Some(0),
-        added_tokens: vec![sep],
-        trimming: None,
-    };
-    Encoder::new(options).expect("no two special tokens are alike")
+    made(vec![sep], TokenizerOptions::new(&VOCABULARY, text, model))
+}
+
+/// A tokenizer with the unknown token 0.
+fn made(added_tokens: Vec<AddedToken>, options: TokenizerOptions<'_>) -> Tokenizer {
+    Tokenizer::new(TokenizerOptions { unk_id: Some(0), added_tokens, ..options }).unwrap()
 }
 
 fn read(session: &mut Session<'_>, text: &str, spans: bool) -> Encoding {
@@ -39,8 +32,8 @@ fn read(session: &mut Session<'_>, text: &str, spans: bool) -> Encoding {
 
 #[test]
 fn spans_are_characters_and_words() {
-    let encoder = encoder();
-    let mut session = encoder.session(0);
+    let tokenizer = tokenizer();
+    let mut session = tokenizer.session(0);
     for _ in 0..2 {
         let encoding = read(&mut session, "\u{1F600} Ábaa日[SEP]b!", true);
         assert_eq!(encoding.ids(), [0, 4, 3, 3, 6, 1, 0, 7]);
@@ -53,17 +46,17 @@ fn spans_are_characters_and_words() {
 
 #[test]
 fn sessions_of_any_number_take_little_memory() {
-    let encoder = encoder();
-    drop(encoder.session(usize::MAX));
-    assert!(encoder.caches.lock().expect("no thread has failed").len() <= 1 << 10);
+    let tokenizer = tokenizer();
+    drop(tokenizer.session(usize::MAX));
+    assert!(tokenizer.caches.lock().expect("no thread has failed").len() <= 1 << 10);
 }
 
 #[test]
 fn words_are_counted_with_their_tokens_and_special_tokens_are_not() {
-    let encoder = encoder();
+    let tokenizer = tokenizer();
     let long = "ab".repeat(CACHED);
     for spans in [false, true] {
-        let mut session = encoder.session(0);
+        let mut session = tokenizer.session(0);
         let mut count = |text: &str| {
             let encoding = read(&mut session, text, spans);
             (encoding.words, encoding.word_tokens, encoding.len())
@@ -76,28 +69,28 @@ fn words_are_counted_with_their_tokens_and_special_tokens_are_not() {
 
 #[test]
 fn a_cached_word_is_encoded_as_a_new_one() {
-    let encoder = encoder();
+    let tokenizer = tokenizer();
     let lengths = [1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 33, 99, 100, 101, 1024, 1025];
     let words: Vec<String> =
         lengths.iter().map(|&length| "ab".repeat(length)[..length].into()).collect();
     let text = words.join(" ").repeat(2) + " " + &words.join("!");
     let mut together = Vec::new();
     for word in text.split(' ').flat_map(|words| words.split_inclusive('!')) {
-        encoder.caches.lock().expect("no thread has failed").clear();
-        together.extend_from_slice(read(&mut encoder.session(0), word, false).ids());
+        tokenizer.caches.lock().expect("no thread has failed").clear();
+        together.extend_from_slice(read(&mut tokenizer.session(0), word, false).ids());
     }
-    let mut session = encoder.session(0);
+    let mut session = tokenizer.session(0);
     assert_eq!(read(&mut session, &text, false).ids(), together);
     assert_eq!(read(&mut session, &text, true).ids(), together);
 }
 
 #[test]
 fn caches_are_bounded_in_a_text_and_over_texts() {
-    let encoder = encoder();
+    let tokenizer = tokenizer();
     let words = |n| format!("{n} a{n}ab{n}abab{n} {}{n} ", "ab".repeat(20));
     let texts: Vec<String> = (0..2_000).map(words).collect();
     for texts in [vec![texts.concat()], texts] {
-        let mut session = encoder.session(0);
+        let mut session = tokenizer.session(0);
         for text in texts {
             let ids = read(&mut session, &text, false);
             let spans = read(&mut session, &text, true);
@@ -110,12 +103,12 @@ fn caches_are_bounded_in_a_text_and_over_texts() {
 
 #[test]
 fn caches_are_bounded_while_they_grow() {
-    let encoder = encoder();
+    let tokenizer = tokenizer();
     let texts: Vec<String> =
         (0..3_000).map(|n| format!("{n} {} {n:020} a{n:050}", "ab".repeat(n % 60))).collect();
     let mut ids = Vec::new();
     for spans in [false, true] {
-        let mut session = encoder.session(usize::from(spans));
+        let mut session = tokenizer.session(usize::from(spans));
         read(&mut session, &texts[2_999], spans); // what is filled once
         let (peak, largest) = peak_of(|| {
             let mut largest = 0;
@@ -136,17 +129,17 @@ fn caches_are_bounded_while_they_grow() {
 
 #[test]
 fn what_was_found_is_not_used_once_the_cache_is_emptied() {
-    let encoder = encoder();
+    let tokenizer = tokenizer();
     let known: Vec<String> = (3..43).map(|n| "ab".repeat(n)).collect();
     let new = |n: usize| (0..14).fold("a".to_string(), |word, bit| word + ["a", "b"][n >> bit & 1]);
     let ids = |word: &str| {
-        encoder.caches.lock().expect("no thread has failed").clear();
-        read(&mut encoder.session(0), word, false).ids().to_vec()
+        tokenizer.caches.lock().expect("no thread has failed").clear();
+        read(&mut tokenizer.session(0), word, false).ids().to_vec()
     };
     let known_ids: Vec<Vec<u32>> = known.iter().map(|word| ids(word)).collect();
     let new_ids: Vec<Vec<u32>> = (0..1 << 14).map(|n| ids(&new(n))).collect();
     for spans in [false, true] {
-        let mut session = encoder.session(1 + usize::from(spans));
+        let mut session = tokenizer.session(1 + usize::from(spans));
         for text in 0..(1 << 14) / known.len() {
             let words = known.iter().zip(text * known.len()..);
             let together: String =
@@ -159,35 +152,18 @@ fn what_was_found_is_not_used_once_the_cache_is_emptied() {
     }
 }
 
-/// Rules as Llama 2's, with or without a normalizer, and their encoder.
+/// Rules as Llama 2's, with or without a normalizer, and their tokenizer.
 fn llama_2(
     normalizer: Option<&str>,
     pre_tokenizer: Option<&str>,
     merges: &[(u32, u32)],
-) -> Encoder {
+) -> Tokenizer {
     let vocabulary = ["<unk>", "<s>", "▁", "a", "b", "▁▁", "▁a", "ab", "b▁", "é", "b▁a", "aé"];
-    let bpe = BpeOptions {
-        word_boundary: WordBoundary::None,
-        unk_id: Some(0),
-        byte_fallback: false,
-        fuse_unk: true,
-        ignore_merges: false,
-        tied: Vec::new(),
-    };
+    let bpe = BpeOptions { merges, fuse_unk: true, ..BpeOptions::default() };
     let late = AddedToken { content: "<s>".into(), id: 1, normalized: true, ..Default::default() };
-    let options = EncoderOptions {
-        text: TextRules::Composed(
-            Composed::new(normalizer, pre_tokenizer, false).expect("they are known").into(),
-        ),
-        model: Model::Bpe(Box::new(
-            Bpe::new(&vocabulary, merges, &[], bpe).expect("all are there"),
-        )),
-        vocab_size: vocabulary.len(),
-        unk_id: Some(0),
-        added_tokens: vec![late],
-        trimming: None,
-    };
-    Encoder::new(options).expect("no two special tokens are alike")
+    let rules = Composed::new(normalizer, pre_tokenizer, false).expect("they are known");
+    let text = TextRules::Composed(rules.into());
+    made(vec![late], TokenizerOptions::new(&vocabulary, text, bpe))
 }
 
 #[test]
@@ -212,8 +188,8 @@ fn text_whose_spaces_are_only_marked_is_encoded_as_it_is_once_they_are() {
     let mut random = Random::new(47);
     for (normalizer, pre_tokenizer) in normalizers.into_iter().chain(pre_tokenizers) {
         for merges in merge_lists {
-            let encoder = llama_2(normalizer, pre_tokenizer, merges);
-            let mut session = encoder.session(0);
+            let tokenizer = llama_2(normalizer, pre_tokenizer, merges);
+            let mut session = tokenizer.session(0);
             for _ in 0..if cfg!(debug_assertions) { 1_000 } else { 20_000 } {
                 let kinds = 2 + random.below(parts.len() - 2);
                 let text: String =
@@ -233,17 +209,10 @@ fn text_whose_spaces_are_only_marked_is_encoded_as_it_is_once_they_are() {
 
 /// What becomes of a text by rules as SentencePiece's, with the vocabulary of the test below. `late`: whether there
 /// is an added token that is searched for in normalized text, so that no text is split before.
-fn of_spaces(rules: &Arc<Composed>, late: bool) -> Encoder {
+fn of_spaces(rules: &Arc<Composed>, late: bool) -> Tokenizer {
     let vocabulary = ["<unk>", "<s>", "▁", "a", "b", "▁a", "ab", "é", "▁b", "<late>"];
     let scores = [0.0, 0.0, -2.0, -3.0, -3.5, -4.0, -5.0, -3.25, -4.5, 0.0];
-    let options = UnigramOptions {
-        scores: &scores,
-        unk_id: 0,
-        byte_fallback: false,
-        of_sentencepiece: false,
-        hidden: &[0, 1, 9],
-        user_defined: &[],
-    };
+    let unigram = UnigramOptions { scores: &scores, ..UnigramOptions::default() };
     let token = |content: &str, id, normalized| AddedToken {
         content: content.into(),
         id,
@@ -251,15 +220,10 @@ fn of_spaces(rules: &Arc<Composed>, late: bool) -> Encoder {
         ..AddedToken::default()
     };
     let added_tokens = [token("<s>", 1, false), token("<late>", 9, true)];
-    Encoder::new(EncoderOptions {
-        text: TextRules::Composed(Arc::clone(rules)),
-        model: Model::Unigram(Unigram::new(&vocabulary, options).expect("all have scores")),
-        vocab_size: vocabulary.len(),
-        unk_id: Some(0),
-        added_tokens: added_tokens[..1 + usize::from(late)].to_vec(),
-        trimming: None,
-    })
-    .expect("no two special tokens are alike")
+    let text = TextRules::Composed(Arc::clone(rules));
+    let options = TokenizerOptions::new(&vocabulary, text, unigram);
+    let added_tokens = added_tokens[..1 + usize::from(late)].to_vec();
+    made(added_tokens, TokenizerOptions { hidden: &[0, 1, 9], ..options })
 }
 
 /// A compiled map that makes spaces and drops characters; and, if that is wanted, puts spaces around others.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Encoder;
+use super::Tokenizer;
 use super::cache::{Caches, Gathering, TakeIds, TakeRounded, TakeSegments, TakeSpans};
 use super::composed::ComposedText;
 use super::encoding::Encoding;
@@ -15,11 +15,11 @@ use crate::encode::sampling::{Sampling, SplitMix64};
 use crate::text::rules::TextRules;
 use crate::text::segment_table::Batch;
 
-/// What one thread encodes with: an encoder, and caches. They go back to the encoder when the session
+/// What one thread encodes with: a tokenizer, and caches. They go back to the tokenizer when the session
 /// is dropped.
 pub struct Session<'e> {
-    pub(super) encoder: &'e Encoder,
-    /// The place of the caches among those of the encoder.
+    pub(super) tokenizer: &'e Tokenizer,
+    /// The place of the caches among those of the tokenizer.
     place: usize,
     pub(super) caches: Caches,
     pub(super) scratch: Scratch,
@@ -29,8 +29,8 @@ pub struct Session<'e> {
 /// From this number on, sessions share the places of caches.
 const MOST_CACHES: usize = 1 << 10;
 
-impl Encoder {
-    /// A session of this encoder, for one thread. It takes over the caches of one that has ended: if
+impl Tokenizer {
+    /// A session of this tokenizer, for one thread. It takes over the caches of one that has ended: if
     /// that can be, of one with the same number.
     pub fn session(&self, number: usize) -> Session<'_> {
         let number = number % MOST_CACHES;
@@ -48,13 +48,13 @@ impl Encoder {
             }
         }
         let caches = caches.unwrap_or_default();
-        Session { encoder: self, place, caches, scratch: Scratch::default(), drawing: None }
+        Session { tokenizer: self, place, caches, scratch: Scratch::default(), drawing: None }
     }
 }
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        if let Ok(mut kept) = self.encoder.caches.lock()
+        if let Ok(mut kept) = self.tokenizer.caches.lock()
             && let Some(place) = kept.get_mut(self.place)
         {
             *place = Some(std::mem::take(&mut self.caches));
@@ -65,7 +65,7 @@ impl Drop for Session<'_> {
 impl Session<'_> {
     /// Whether texts may have 2^31 bytes and more.
     pub(crate) fn takes_any_length(&self) -> bool {
-        self.encoder.is_wordpiece()
+        self.tokenizer.is_wordpiece()
     }
 
     /// Sets how tokenizations are sampled from now on; None: they are not.
@@ -76,7 +76,7 @@ impl Session<'_> {
     pub fn set_sampling(&mut self, sampling: Option<&Sampling>) -> Result<()> {
         let as_before = self.drawing.as_ref().map(|drawing| &drawing.sampling) == sampling;
         if !as_before {
-            let model = &self.encoder.options.model;
+            let model = &self.tokenizer.model;
             let sampler = sampling.map(|sampling| model.sampler(sampling)).transpose()?;
             self.drawing = sampling.zip(sampler).map(|(&sampling, sampler)| Drawing {
                 sampling,
@@ -100,16 +100,16 @@ impl Session<'_> {
             drawing.random = SplitMix64::of(drawing.sampling.seed, text.as_bytes());
         }
         self.scratch.spans = spans;
-        let added = match &self.encoder.options.text {
+        let added = match &self.tokenizer.text {
             TextRules::Composed(rules)
-                if !rules.takes_text_as_it_is() && !self.encoder.splits_at_spaces =>
+                if !rules.takes_text_as_it_is() && !self.tokenizer.splits_at_spaces =>
             {
                 self.encode_composed(ComposedText { rules, text, spans }, encoding)
             }
             _ => self.encode_segments(text, spans, encoding),
         };
         encoding.word_tokens = encoding.len() - added;
-        if spans && let Some(trimming) = &self.encoder.options.trimming {
+        if spans && let Some(trimming) = &self.tokenizer.trimming {
             encoding.prepare_trimming(trimming);
         }
     }
@@ -119,13 +119,13 @@ impl Session<'_> {
         let mut position = CharPosition::new(text);
         let mut shared = SharedSpaces::default();
         let mut added = 0;
-        self.encoder.added_tokens.split(text, |section| match section {
+        self.tokenizer.added_tokens.split(text, |section| match section {
             Section::Text(range) => self.encode_plain(range, spans, &mut position, encoding),
             Section::Token(id, range) => {
                 added += 1;
                 let span = [range.start, range.end];
                 let span = spans.then(|| span.map(|at| position.move_to(at)));
-                push_added(self.encoder, id, || shared.of(text, range), span, encoding);
+                push_added(self.tokenizer, id, || shared.of(text, range), span, encoding);
             }
         });
         added
@@ -139,37 +139,37 @@ impl Session<'_> {
         position: &mut CharPosition<'_>,
         encoding: &mut Encoding,
     ) {
-        let Session { encoder, caches, scratch, drawing, .. } = self;
-        let cached = drawing.is_none() && !(spans && encoder.spans_depend_on_text());
-        if !cached && encoder.splits_at_spaces {
+        let Session { tokenizer, caches, scratch, drawing, .. } = self;
+        let cached = drawing.is_none() && !(spans && tokenizer.spans_depend_on_text());
+        if !cached && tokenizer.splits_at_spaces {
             return self.encode_whole(range, spans, position, encoding);
         }
         let (start, section) = (range.start, &position.text[range.clone()]);
         let sum = &mut 0.0; // of scores, if they are rounded
         if !cached {
-            encoder.options.text.segments(section, |segment| {
-                encoder.find_words(&segment, scratch);
-                tokenize_anew(encoder, drawing.as_mut(), sum, scratch);
+            tokenizer.text.segments(section, |segment| {
+                tokenizer.find_words(&segment, scratch);
+                tokenize_anew(tokenizer, drawing.as_mut(), sum, scratch);
                 if spans {
                     let first = position.move_to(start + segment.start);
-                    push_with_spans(encoder, first, scratch, encoding);
+                    push_with_spans(tokenizer, first, scratch, encoding);
                 } else {
                     encoding.push_new(scratch);
                 }
             });
             return;
         }
-        let section = SectionText { encoder, text: position.text, range: range.clone(), spans };
+        let section = SectionText { tokenizer, text: position.text, range: range.clone(), spans };
         let Caches { ids, spans: spanned, rounded, batch } = caches;
         let is_encoded = if spans {
             let cache = spanned;
-            let taker = TakeSpans { encoder, cache, scratch, encoding, start, position };
+            let taker = TakeSpans { tokenizer, cache, scratch, encoding, start, position };
             section.gather(batch, taker)
-        } else if let Some(unigram) = encoder.options.model.rounding() {
+        } else if let Some(unigram) = tokenizer.model.rounding() {
             let cache = rounded;
-            section.gather(batch, TakeRounded { encoder, unigram, cache, scratch, encoding, sum })
+            section.gather(batch, TakeRounded { tokenizer, unigram, cache, scratch, encoding, sum })
         } else {
-            section.gather(batch, TakeIds { encoder, cache: ids, scratch, encoding })
+            section.gather(batch, TakeIds { tokenizer, cache: ids, scratch, encoding })
         };
         if !is_encoded {
             self.encode_whole(range, spans, position, encoding);
@@ -179,7 +179,7 @@ impl Session<'_> {
 
 /// A range of a text that has no added tokens.
 struct SectionText<'a> {
-    encoder: &'a Encoder,
+    tokenizer: &'a Tokenizer,
     text: &'a str,
     range: Range<usize>,
     spans: bool,
@@ -192,8 +192,8 @@ impl SectionText<'_> {
         let Range { start, .. } = self.range;
         let (part, bytes) = (&self.text[self.range.clone()], &self.text.as_bytes()[start..]);
         let mut to = Gathering::new(part, batch, taker);
-        let is_split = match &self.encoder.options.text {
-            TextRules::Composed(rules) if self.encoder.splits_at_spaces => {
+        let is_split = match &self.tokenizer.text {
+            TextRules::Composed(rules) if self.tokenizer.splits_at_spaces => {
                 rules.split_at_spaces(part, bytes, start == 0, self.spans, &mut to)
             }
             rules => {

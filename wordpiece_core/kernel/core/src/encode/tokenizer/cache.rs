@@ -1,7 +1,7 @@
 //! The caches of a session: of ids, of ids with what they stand for, and of ids that depend on what is
 //! before them.
 
-use super::Encoder;
+use super::Tokenizer;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_with_spans, spans};
 use super::tokenize::{Scratch, tokenize_anew};
@@ -96,31 +96,31 @@ impl Cache<SpannedToken> {
     /// Calls `take` with the tokens of a segment that is one word. `found`: as for [`Cache::known`].
     pub(super) fn with_tokens(
         &mut self,
-        encoder: &Encoder,
+        tokenizer: &Tokenizer,
         scratch: &mut Scratch,
         segment: &Segment<'_>,
         found: u64,
         take: impl FnOnce(&[SpannedToken]),
     ) {
         let known = self.known(segment, found);
-        let known = known.unwrap_or_else(|| self.first_seen(encoder, scratch, segment));
+        let known = known.unwrap_or_else(|| self.first_seen(tokenizer, scratch, segment));
         if known.kind() == LISTED {
             return take(known.of(&self.list));
         }
-        encoder.tokenize(segment, scratch);
+        tokenizer.tokenize(segment, scratch);
         let mut tokens = memory::with_capacity(scratch.tokens.len());
-        spans(encoder, scratch, |_, token, _| tokens.push(token));
+        spans(tokenizer, scratch, |_, token, _| tokens.push(token));
         take(&tokens);
     }
 
     #[cold]
     fn first_seen(
         &mut self,
-        encoder: &Encoder,
+        tokenizer: &Tokenizer,
         scratch: &mut Scratch,
         segment: &Segment<'_>,
     ) -> Known {
-        encoder.tokenize(segment, scratch);
+        tokenizer.tokenize(segment, scratch);
         let tokens = scratch.tokens.len();
         let start = self.make_room(segment, tokens);
         let known = match scratch.ends.len() {
@@ -129,7 +129,7 @@ impl Cache<SpannedToken> {
         };
         if known.is_some() {
             let list = &mut self.list;
-            spans(encoder, scratch, |_, token, _| list.push(token));
+            spans(tokenizer, scratch, |_, token, _| list.push(token));
         }
         self.insert(segment, known.unwrap_or(ANEW))
     }
@@ -284,7 +284,7 @@ impl<T: TakeSegments> SegmentSink for Gathering<'_, T> {
 
 /// Appends the ids of segments.
 pub(super) struct TakeIds<'a> {
-    pub(super) encoder: &'a Encoder,
+    pub(super) tokenizer: &'a Tokenizer,
     pub(super) cache: &'a mut Cache<u32>,
     pub(super) scratch: &'a mut Scratch,
     pub(super) encoding: &'a mut Encoding,
@@ -300,21 +300,21 @@ impl TakeSegments for TakeIds<'_> {
     fn take(&mut self, segment: Segment<'_>, found: u64) {
         let known = self.cache.known(&segment, found).unwrap_or_else(|| self.first_seen(&segment));
         if known.kind() as usize <= HELD {
-            let ids = self.encoder.held_ids.unpack(known);
+            let ids = self.tokenizer.held_ids.unpack(known);
             self.encoding.push_all(ids[..known.kind() as usize].iter().copied());
             self.encoding.words += known.words();
         } else if known.kind() == LISTED {
             self.encoding.push_all(known.of(&self.cache.list).iter().copied());
             self.encoding.words += known.words();
         } else {
-            self.encoder.tokenize(&segment, self.scratch);
+            self.tokenizer.tokenize(&segment, self.scratch);
             self.encoding.push_new(self.scratch);
         }
     }
 
     #[inline(always)]
     fn take_all(&mut self, text: &str, batch: &Batch<true>) {
-        let held_ids = self.encoder.held_ids;
+        let held_ids = self.tokenizer.held_ids;
         let (mut values, mut words, mut left) = (batch.values(), 0, batch.len());
         while left > 0 {
             let mut other = None;
@@ -340,10 +340,10 @@ impl TakeSegments for TakeIds<'_> {
 impl TakeIds<'_> {
     #[cold]
     fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
-        self.encoder.tokenize(segment, self.scratch);
+        self.tokenizer.tokenize(segment, self.scratch);
         let ids = || self.scratch.tokens.iter().map(|token| token.id);
         let words = self.scratch.words_with_tokens();
-        if let Some(known) = self.encoder.held_ids.pack(ids(), words) {
+        if let Some(known) = self.tokenizer.held_ids.pack(ids(), words) {
             self.cache.make_room(segment, 0);
             return self.cache.insert(segment, known);
         }
@@ -358,7 +358,7 @@ impl TakeIds<'_> {
 
 /// Appends the ids of segments, and what each stands for.
 pub(super) struct TakeSpans<'a, 'p> {
-    pub(super) encoder: &'a Encoder,
+    pub(super) tokenizer: &'a Tokenizer,
     pub(super) cache: &'a mut Cache<SpannedToken>,
     pub(super) scratch: &'a mut Scratch,
     pub(super) encoding: &'a mut Encoding,
@@ -380,7 +380,7 @@ impl TakeSegments for TakeSpans<'_, '_> {
             false => self
                 .cache
                 .known(&segment, found)
-                .unwrap_or_else(|| self.cache.first_seen(self.encoder, self.scratch, &segment)),
+                .unwrap_or_else(|| self.cache.first_seen(self.tokenizer, self.scratch, &segment)),
         };
         if known.kind() == LISTED {
             let tokens = known.of(&self.cache.list);
@@ -388,8 +388,8 @@ impl TakeSegments for TakeSpans<'_, '_> {
             self.encoding.words += usize::from(!tokens.is_empty());
             self.encoding.next_word += known.words() as u32;
         } else {
-            self.encoder.tokenize(&segment, self.scratch);
-            push_with_spans(self.encoder, first, self.scratch, self.encoding);
+            self.tokenizer.tokenize(&segment, self.scratch);
+            push_with_spans(self.tokenizer, first, self.scratch, self.encoding);
         }
     }
 }
@@ -398,7 +398,7 @@ impl TakeSegments for TakeSpans<'_, '_> {
 /// segment the limit of sums and the number of its tokens; then its pieces and its tokens, which are not as many
 /// where characters are unknown: there are scores of 0 behind the pieces, or ids behind the tokens.
 pub(super) struct TakeRounded<'a> {
-    pub(super) encoder: &'a Encoder,
+    pub(super) tokenizer: &'a Tokenizer,
     pub(super) unigram: &'a Unigram,
     pub(super) cache: &'a mut Cache<ScoredToken>,
     pub(super) scratch: &'a mut Scratch,
@@ -418,9 +418,9 @@ impl TakeSegments for TakeRounded<'_> {
         if known.kind() == LISTED && self.push(known) {
             return;
         }
-        let TakeRounded { encoder, scratch, encoding, sum, .. } = self;
-        encoder.find_words(&segment, scratch);
-        tokenize_anew(encoder, None, sum, scratch);
+        let TakeRounded { tokenizer, scratch, encoding, sum, .. } = self;
+        tokenizer.find_words(&segment, scratch);
+        tokenize_anew(tokenizer, None, sum, scratch);
         encoding.push_new(scratch);
     }
 }
@@ -443,10 +443,10 @@ impl TakeRounded<'_> {
     /// Nothing is known of a segment unless it is one word with few tokens.
     #[cold]
     fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
-        let TakeRounded { encoder, unigram, cache, scratch, .. } = self;
+        let TakeRounded { tokenizer, unigram, cache, scratch, .. } = self;
         let mut limit = 0.0;
-        encoder.find_words(segment, scratch);
-        encoder.tokenize_words(scratch, |word, scratch, tokens| {
+        tokenizer.find_words(segment, scratch);
+        tokenizer.tokenize_words(scratch, |word, scratch, tokens| {
             limit = unigram.tokens_with_limit(word, &mut scratch.unigram, tokens);
         });
         let (tokens, added) = (&scratch.tokens, &scratch.model.unigram.added);

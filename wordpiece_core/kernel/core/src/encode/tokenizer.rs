@@ -1,0 +1,192 @@
+//! Text to tokens: a model, behind a cache of segments that were encoded before.
+//!
+//! Nearly every segment of a text has been seen before. Its ids are copied from the slot of the
+//! cache that the lookup has just touched, so that most words cost one cache line and no
+//! normalization. A character that stands alone (punctuation, CJK) has its id in a table. Only the
+//! rest is normalized and tokenized by the model. The caches are bounded: one that has grown too
+//! large is emptied, which costs less than deciding what to keep.
+
+mod cache;
+mod composed;
+mod encoding;
+mod session;
+mod spans;
+#[cfg(test)]
+mod tests;
+mod tokenize;
+mod trimming;
+
+use std::sync::Mutex;
+
+use aho_corasick::AhoCorasick;
+
+use crate::base::error::{Error, Result};
+use crate::encode::added_tokens::{AddedToken, AddedTokenSearch};
+use crate::encode::model::{Model, ModelOptions, Vocabulary};
+use crate::encode::rows::{RowOptions, Rows, TextPair, encode_rows};
+use crate::text::marks::SPACE_MARK;
+use crate::text::rules::TextRules;
+
+use cache::{Caches, HeldIds};
+pub use encoding::{Encoding, Span};
+pub use session::Session;
+pub(crate) use tokenize::MOST_BYTES;
+pub use trimming::OffsetTrimming;
+
+/// What a tokenizer is made of. A `tokenizer.json` has the same.
+pub struct TokenizerOptions<'a> {
+    /// The tokens, by id.
+    pub vocabulary: &'a [&'a str],
+    /// How texts become words: the normalizer and the pre-tokenizer.
+    pub text: TextRules,
+    /// How words become tokens.
+    pub model: ModelOptions<'a>,
+    /// The id of the unknown token, if there is one.
+    pub unk_id: Option<u32>,
+    /// The tokens that are found in texts before anything else.
+    pub added_tokens: Vec<AddedToken>,
+    /// The ids of tokens that no word becomes, except for the unknown token.
+    pub hidden: &'a [u32],
+    /// For each post-processor that trims offsets its `add_prefix_space`: see `ByteLevel` and
+    /// `RobertaProcessing` of Hugging Face tokenizers.
+    pub trim_offsets: Vec<bool>,
+}
+
+impl<'a> TokenizerOptions<'a> {
+    /// A tokenizer without an unknown token, without added tokens, and whose offsets are not trimmed.
+    pub fn new(
+        vocabulary: &'a [&'a str],
+        text: impl Into<TextRules>,
+        model: impl Into<ModelOptions<'a>>,
+    ) -> Self {
+        TokenizerOptions {
+            vocabulary,
+            text: text.into(),
+            model: model.into(),
+            unk_id: None,
+            added_tokens: Vec::new(),
+            hidden: &[],
+            trim_offsets: Vec::new(),
+        }
+    }
+}
+
+/// Splits texts into the tokens of a vocabulary. It can be shared by threads.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_core::encode::{
+///     AddedToken, RowColumns, RowOptions, Tokenizer, TokenizerOptions, WordPieceOptions,
+/// };
+/// use wordpiece_core::text::TextOptions;
+///
+/// let vocabulary = ["[UNK]", "[SEP]", "hug", "##s", "!"];
+/// let sep = AddedToken { content: "[SEP]".into(), id: 1, ..AddedToken::default() };
+/// let model = WordPieceOptions::default();
+/// let options = TokenizerOptions::new(&vocabulary, TextOptions::default(), model);
+/// let tokenizer =
+///     Tokenizer::new(TokenizerOptions { unk_id: Some(0), added_tokens: vec![sep], ..options })?;
+/// let columns = RowColumns { offset_mapping: true, ..RowColumns::default() };
+/// let options = RowOptions { columns, ..RowOptions::default() };
+/// let rows = tokenizer.encode(&["Hugs![SEP]pug"], &options)?;
+/// assert_eq!(rows.ids, [2, 3, 4, 1, 0]);
+/// assert_eq!(rows.offset_mapping.unwrap()[2..4], [3, 4]); // the s
+/// # Ok::<(), wordpiece_core::Error>(())
+/// ```
+pub struct Tokenizer {
+    /// How texts become words.
+    text: TextRules,
+    /// What splits words into tokens.
+    model: Model,
+    unk_id: Option<u32>,
+    trimming: Option<OffsetTrimming>,
+    /// What is put before each word, where the rules of text do not do it.
+    word_mark: Option<char>,
+    added_tokens: AddedTokenSearch,
+    /// What is searched for in texts that only marks for spaces are written in: where it is found, they
+    /// may have added tokens that are `normalized`.
+    late_tokens: Option<AhoCorasick>,
+    /// Whether texts are split at spaces before they are normalized.
+    splits_at_spaces: bool,
+    held_ids: HeldIds,
+    /// The caches of sessions that have ended, for those to come; None: of one that has not ended.
+    caches: Mutex<Vec<Option<Caches>>>,
+}
+
+impl Tokenizer {
+    /// Makes a tokenizer.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Option`] if an id is that of no token, if WordPiece or Unigram has no unknown token,
+    /// or if no search for the added tokens can be built; [`Error::Data`] if a merge makes no token or is there
+    /// twice, if there are not as many scores as tokens, or one is no number.
+    pub fn new(options: TokenizerOptions<'_>) -> Result<Self> {
+        let TokenizerOptions { vocabulary: tokens, text, unk_id, hidden, .. } = options;
+        let mut added_tokens = options.added_tokens;
+        let added = added_tokens.iter().map(|token| token.id);
+        if let Some(id) = added.chain(unk_id).find(|&id| id as usize >= tokens.len()) {
+            return Err(Error::option(format!("id {id} of {} tokens", tokens.len())));
+        }
+        let hidden = &hidden.iter().copied().collect();
+        let model = Model::new(Vocabulary { tokens, unk_id, hidden }, options.model)?;
+        if let TextRules::Composed(rules) = &text {
+            for token in added_tokens.iter_mut().filter(|token| token.normalized) {
+                token.content = rules.normalized_token(&token.content);
+            }
+        }
+        let added_tokens = AddedTokenSearch::new(added_tokens)?;
+        let late_tokens = match &text {
+            TextRules::Composed(rules) if rules.only_marks_spaces() => {
+                added_tokens.late_without(&[' ', SPACE_MARK])?
+            }
+            _ => None,
+        };
+        let splits_at_spaces = match &text {
+            TextRules::Composed(rules) => {
+                rules.splits_at_spaces() && !added_tokens.has_late() && !model.is_of_bytes()
+            }
+            TextRules::Bert(_) => false,
+        };
+        let trims = !options.trim_offsets.is_empty();
+        Ok(Tokenizer {
+            late_tokens,
+            splits_at_spaces,
+            word_mark: match text {
+                TextRules::Bert(_) => model.word_mark(),
+                TextRules::Composed(_) => None,
+            },
+            trimming: trims.then(|| OffsetTrimming::new(tokens, options.trim_offsets)),
+            added_tokens,
+            held_ids: HeldIds::below(tokens.len()),
+            caches: Mutex::default(),
+            text,
+            model,
+            unk_id,
+        })
+    }
+
+    /// Encodes texts to rows, each on its own, on this thread. [`encode_rows`](crate::encode::encode_rows)
+    /// takes pairs, nulls, and what is not UTF-8; [`encode_blocks`](crate::encode::encode_blocks) several
+    /// threads.
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`encode_rows`](crate::encode::encode_rows).
+    pub fn encode(&self, texts: &[&str], options: &RowOptions) -> Result<Rows> {
+        let texts: Vec<TextPair<'_>> =
+            texts.iter().map(|text| (Some(text.as_bytes()), None)).collect();
+        encode_rows(&mut self.session(0), options, &texts, 0)
+    }
+
+    /// The id of the unknown token, if there is one.
+    pub fn unk_id(&self) -> Option<u32> {
+        self.unk_id
+    }
+
+    /// Whether this is WordPiece, which takes texts of any length.
+    pub(crate) fn is_wordpiece(&self) -> bool {
+        matches!(self.model, Model::WordPiece(_))
+    }
+}
