@@ -102,7 +102,6 @@ TARGETS = {
     "charsmap": charsmaps,
     "composed": any_bytes,
     "parquet_footer": parquet_files,
-    "patterns": any_bytes,
     "tokenizer_model": any_bytes,
 }
 """The other target makes its inputs of any bytes, and begins with none."""

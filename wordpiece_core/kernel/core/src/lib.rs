@@ -90,9 +90,11 @@
 #![cfg_attr(not(feature = "train"), allow(dead_code))] // what training shares with the rest
 #![deny(unsafe_code)] // but for `base::memory` and one loop of `encode::tokenizer::encoding`
 
-pub mod base;
+mod base;
 pub mod count;
 pub mod encode;
+#[doc(hidden)]
+pub mod internals;
 pub mod text;
 #[cfg(feature = "train")]
 pub mod train;

@@ -1,33 +1,39 @@
-//! Compiled maps of characters of any bytes, applied to a text: a map is refused, or the words of a text that is
-//! split at spaces first are those of one that is normalized as a whole.
+//! Compiled maps of characters of any bytes, as files of SentencePiece have them, applied to a text: a map is
+//! refused, or the segments of the text are the pieces of it normalized as a whole.
 #![no_main]
 
-mod metaspace;
+use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use wordpiece_core::text::{BlockSegments, Pieces, SegmentSink};
+use serde_json::{Value, json};
+use wordpiece_core::text::{Composed, TextRules};
 
-fn words(pieces: &Pieces) -> impl Iterator<Item = String> {
-    pieces.ranges.iter().map(|range| pieces.text.text()[range.clone()].to_string())
-}
-
-/// The segments of a text.
-#[derive(Default)]
-struct Segments(Vec<String>);
-
-impl SegmentSink for Segments {
-    fn block(&mut self, _: &[u8], _: usize, _: &BlockSegments) {
-        unreachable!("these rules have no blocks");
-    }
-
-    fn segment(&mut self, bytes: &[u8], start: usize, end: usize) {
-        let segment = str::from_utf8(&bytes[start..end]).expect("segments are of characters");
-        self.0.push(segment.to_string());
-    }
-
-    fn added(&mut self, _: &str) {
-        unreachable!("nothing is put before such texts");
-    }
+/// The rules of one of five ways, with a mark before texts by one of three schemes. `map`: the compiled map of
+/// characters, in base64. None if they are refused.
+fn rules(way: u8, scheme: u8, map: &str) -> Option<Composed> {
+    let scheme = ["always", "first", "never"][scheme as usize % 3];
+    let precompiled = json!({"type": "Precompiled", "precompiled_charsmap": map});
+    let strip = json!({"type": "Strip", "strip_left": false, "strip_right": true});
+    let content = if way < 128 { "▁" } else { " " };
+    let replace = json!({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": content});
+    let spaces =
+        json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": true});
+    let at_marks = json!({"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext", "invert": false});
+    let model = |collapse: bool| {
+        json!({"type": "SentencePiece", "precompiled_charsmap": map, "add_dummy_prefix": scheme != "never",
+            "remove_extra_whitespaces": collapse, "escape_whitespaces": true,
+            "treat_whitespace_as_suffix": false, "user_defined_symbols": []})
+    };
+    let all =
+        |parts: &[Value]| json!({"type": "Sequence", "pretokenizers": parts, "normalizers": parts});
+    let (normalizer, pre_tokenizer) = match way % 5 {
+        0 => (model(true), at_marks),
+        1 => (model(false), at_marks),
+        2 => (precompiled, spaces),
+        3 => (all(&[precompiled, strip, replace]), spaces),
+        _ => (precompiled, all(&[json!({"type": "WhitespaceSplit"}), spaces])),
+    };
+    Composed::new(Some(&normalizer.to_string()), Some(&pre_tokenizer.to_string()), false).ok()
 }
 
 // Two bytes of options, the length of the text, the text, and the map.
@@ -35,15 +41,14 @@ fuzz_target!(|data: &[u8]| {
     let [way, scheme, length, rest @ ..] = data else { return };
     let (text, map) = rest.split_at((*length as usize).min(rest.len()));
     let text = String::from_utf8_lossy(text);
-    let map = data_encoding::BASE64.encode(map);
-    let Some(rules) = metaspace::rules(*way, *scheme, &map) else { return };
-    for (start, aligned) in [(0, false), (0, true), (1, false), (1, true)] {
-        let (bytes, mut segments) = (text.as_bytes(), Segments::default());
-        if rules.split_at_spaces(&text, bytes, start == 0, aligned, &mut segments) {
-            let pieces = segments.0.iter().map(|s| rules.segment_pieces(s, aligned));
-            let found: Vec<String> = pieces.flat_map(|p| words(&p).collect::<Vec<_>>()).collect();
-            let whole = rules.pieces(rules.normalized(&text, start, aligned), start == 0);
-            assert_eq!(found, words(&whole).collect::<Vec<_>>(), "{text:?}");
-        }
+    let Some(rules) = rules(*way, *scheme, &data_encoding::BASE64.encode(map)) else { return };
+    let rules = Arc::new(rules);
+    let mut segments = Vec::new();
+    TextRules::Composed(Arc::clone(&rules))
+        .segments(&text, |piece| segments.push(piece.raw.to_string()));
+    for aligned in [false, true] {
+        let whole = rules.pieces(rules.normalized(&text, 0, aligned), true);
+        let pieces = whole.ranges.iter().map(|range| &whole.text.text()[range.clone()]);
+        assert!(segments.iter().map(String::as_str).eq(pieces), "{text:?}");
     }
 });

@@ -6,8 +6,8 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use wordpiece_core::internals::caught;
 use wordpiece_core::Error;
-use wordpiece_core::base::caught;
 use wordpiece_core::text::{Composed, TextRules};
 
 #[derive(Arbitrary, Debug)]
@@ -28,6 +28,7 @@ enum Split {
     Punctuation(u8),
     Digits(bool),
     Split(bool, String, u8, bool),
+    Regex(Vec<u8>, u8, bool),
     FixedLength(u8),
     Known(u8),
 }
@@ -55,6 +56,9 @@ const KNOWN: [&str; 3] = [
         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     ),
 ];
+
+/// What expressions are made of.
+const SYNTAX: &str = r"\p{L} \p{N} \s \S \w \b \K \G \1 \X \R . ^ $ | + * ? ?+ ++ *? {2} {1,3} {,2} ( (?: (?i: (?= (?! (?<= (?<! (?> (?~ ) [ [^ ] && - a b é ſ";
 
 fn pattern(is_regex: bool, text: &str) -> Value {
     if is_regex { json!({ "Regex": text }) } else { json!({ "String": text }) }
@@ -93,6 +97,11 @@ fn pre_tokenizer(part: &Split, plain: bool) -> Value {
         Split::Digits(each) => json!({"type": "Digits", "individual_digits": each}),
         Split::Split(is_regex, text, b, invert) => {
             split(pattern(*is_regex, text), BEHAVIORS[*b as usize % 5], *invert)
+        }
+        Split::Regex(parts, b, invert) => {
+            let syntax: Vec<&str> = SYNTAX.split(' ').chain([" "]).collect();
+            let regex = parts.iter().map(|&at| syntax[at as usize % syntax.len()]);
+            split(pattern(true, &regex.collect::<String>()), BEHAVIORS[*b as usize % 5], *invert)
         }
         Split::FixedLength(length) => json!({"type": "FixedLength", "length": length}),
         Split::Known(known) => {

@@ -2,17 +2,11 @@
 //! text into ids of its vocabulary with spans in the text.
 #![no_main]
 
-mod metaspace;
-
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
 use std::sync::Arc;
-use wordpiece_core::encode::{
-    AddedToken, BpeOptions, Encoding, Layout, ModelOptions, RowColumns, RowOptions, Rows, Sampling,
-    SamplingKind, TextPair, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope,
-    WordPieceOptions, encode_rows,
-};
+use wordpiece_core::encode::{AddedToken, BpeOptions, Layout, ModelOptions, RowColumns, RowOptions, Rows, Sampling, SamplingKind, TextPair, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope, WordPieceOptions, encode_rows};
 use wordpiece_core::text::{Composed, TextOptions, TextRules, WordBoundary};
 
 #[derive(Arbitrary, Debug)]
@@ -26,7 +20,6 @@ enum Kind {
 enum Text {
     Bert(bool, bool, bool, bool, bool),
     ByteLevel(bool),
-    Metaspace(u8, u8),
     Composed(u8, u8),
 }
 
@@ -59,13 +52,16 @@ struct Input {
     shape: Shape,
 }
 
-const NORMALIZERS: [&str; 4] = [
+const NORMALIZERS: [&str; 6] = [
+    r#"{"type": "SentencePiece", "precompiled_charsmap": "", "add_dummy_prefix": true, "remove_extra_whitespaces": true, "escape_whitespaces": true, "treat_whitespace_as_suffix": false, "user_defined_symbols": []}"#,
+    r#"{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"}"#,
     r#"{"type": "NFKC"}"#,
     r#"{"type": "Replace", "pattern": {"String": " "}, "content": "▁"}"#,
     r#"{"type": "Strip", "strip_left": true, "strip_right": true}"#,
     r#"{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true}"#,
 ];
-const PRE_TOKENIZERS: [&str; 5] = [
+const PRE_TOKENIZERS: [&str; 6] = [
+    r#"{"type": "Split", "pattern": {"String": "▁"}, "behavior": "MergedWithNext", "invert": false}"#,
     r#"{"type": "Whitespace"}"#,
     r#"{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true}"#,
     r#"{"type": "Sequence", "pretokenizers": []}"#,
@@ -93,9 +89,6 @@ fn rules(text: &Text) -> Option<TextRules> {
             TextRules::Composed(Arc::new(
                 Composed::new(Some(normalizer), Some(pre_tokenizer), false).ok()?,
             ))
-        }
-        Text::Metaspace(way, prepend) => {
-            TextRules::Composed(Arc::new(metaspace::rules(way, prepend, "")?))
         }
     })
 }
@@ -197,19 +190,11 @@ fn row_options(shape: &Shape, sampling: Option<Sampling>, all: bool) -> RowOptio
 }
 
 /// Rows are the same without columns, from the caches, and in a new session, and are of the texts.
-fn check_rows(tokenizer: &Tokenizer, input: &Input, sampling: Option<Sampling>) {
-    let shape = &input.shape;
-    // Longer ones may have millions of rows.
-    let short = |text: &String| text.chars().take(32).collect::<String>();
-    let texts: Vec<String> = input.texts.iter().take(8).map(short).collect();
-    let second = |at: usize| shape.pairs.then(|| Some(texts[texts.len() - 1 - at].as_bytes()));
-    let pairs: Vec<TextPair<'_>> =
-        texts.iter().enumerate().map(|(at, text)| (Some(text.as_bytes()), second(at))).collect();
+fn check_rows(tokenizer: &Tokenizer, texts: &[TextPair<'_>], options: impl Fn(bool) -> RowOptions) {
     let mut session = tokenizer.session(0);
-    let mut rows = |all| encode_rows(&mut session, &row_options(shape, sampling, all), &pairs, 0);
+    let mut rows = |all| encode_rows(&mut session, &options(all), texts, 0);
     let (bare, full, again) = (rows(false), rows(true), rows(true));
-    let mut unused = tokenizer.session(input.texts.len() + 1);
-    let new = encode_rows(&mut unused, &row_options(shape, sampling, true), &pairs, 0);
+    let new = encode_rows(&mut tokenizer.session(1), &options(true), texts, 0);
     let (Ok(bare), Ok(full), Ok(again), Ok(new)) = (&bare, &full, &again, &new) else {
         let errors = [bare.err(), again.err(), new.err()];
         assert!(errors.into_iter().all(|error| error == full.as_ref().err().cloned()));
@@ -225,48 +210,35 @@ fn check_rows(tokenizer: &Tokenizer, input: &Input, sampling: Option<Sampling>) 
     let (offsets, words) = columns(full);
     let (offsets, words) = (offsets.expect("wanted"), words.expect("wanted"));
     assert_eq!((offsets.len(), words.len()), (2 * full.ids.len(), full.ids.len()));
-    let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0) as i32;
+    let characters = |text: &[u8]| String::from_utf8_lossy(text).chars().count();
+    let all = texts.iter().flat_map(|(text, pair)| [*text, pair.flatten()]).flatten();
+    let longest = all.map(characters).max().unwrap_or(0) as i32;
     assert!(offsets.chunks(2).all(|at| 0 <= at[0] && at[0] <= at[1] && at[1] <= longest));
-    let added: u8 = shape.added[usize::from(shape.pairs)].iter().map(|count| count % 3).sum();
-    if let Some(most) = shape.max_length {
-        assert!(full.lists().flatten().all(|row| row.len() <= most.max(added).into()));
-    }
 }
 
 fuzz_target!(|input: Input| {
     let Some((tokenizer, tokens)) = made(&input) else { return };
-    let mut encodings = [(); 4].map(|()| Encoding::default());
-    let [encoding, spanned, again, cold] = &mut encodings;
-    let mut session = tokenizer.session(0);
-    let kinds = |&(alpha, amount): &(bool, u8)| match alpha {
+    let kind = |&(alpha, amount): &(bool, u8)| match alpha {
         true => SamplingKind::Alpha(f64::from(amount) / 64.0),
         false => SamplingKind::Dropout(f64::from(amount) / 255.0),
     };
-    let sampling = input.sampling.as_ref().map(|given| Sampling { kind: kinds(given), seed: 1 });
-    if session.set_sampling(sampling.as_ref()).is_err() {
-        return;
+    let sampling = input.sampling.as_ref().map(|given| Sampling { kind: kind(given), seed: 1 });
+    // Each text as one row of its ids alone.
+    let whole: Vec<TextPair<'_>> =
+        input.texts.iter().map(|text| (Some(text.as_bytes()), None)).collect();
+    let plain = Shape { max_length: None, added: Default::default(), ..input.shape };
+    check_rows(&tokenizer, &whole, |all| row_options(&plain, sampling, all));
+    if let Ok(rows) =
+        encode_rows(&mut tokenizer.session(0), &row_options(&plain, sampling, false), &whole, 0)
+    {
+        assert!(rows.ids.iter().all(|&id| (id as usize) < tokens));
     }
-    for (number, text) in (1..).zip(&input.texts) {
-        session.encode(text, false, encoding);
-        assert!(encoding.ids().iter().all(|&id| (id as usize) < tokens));
-        session.encode(text, true, spanned);
-        assert_eq!(encoding.ids(), spanned.ids());
-        let characters = text.chars().count() as u32;
-        assert_eq!(spanned.spans.len(), spanned.len());
-        assert!(spanned.spans.iter().all(|span| span.start <= span.end && span.end <= characters));
-        let offsets: Vec<_> = spanned.offsets(0..spanned.len()).collect();
-        assert_eq!(offsets.len(), spanned.len());
-        assert!(offsets.iter().all(|[start, end]| start <= end && *end <= characters));
-        session.encode(text, false, again); // now from the caches
-        assert_eq!(encoding.ids(), again.ids());
-        session.encode(text, true, again);
-        assert_eq!(spanned.spans, again.spans);
-        let mut other = tokenizer.session(number); // with caches of its own
-        let _ = other.set_sampling(sampling.as_ref());
-        other.encode(text, true, cold);
-        assert_eq!((spanned.ids(), &spanned.spans), (cold.ids(), &cold.spans));
-        assert!(cold.offsets(0..cold.len()).eq(offsets));
-    }
-    drop(session);
-    check_rows(&tokenizer, &input, sampling);
+    // Few and short ones as rows of any shape: longer ones may have millions of rows.
+    let short = |text: &String| text.chars().take(32).collect::<String>();
+    let texts: Vec<String> = input.texts.iter().take(8).map(short).collect();
+    let second =
+        |at: usize| input.shape.pairs.then(|| Some(texts[texts.len() - 1 - at].as_bytes()));
+    let pairs: Vec<TextPair<'_>> =
+        texts.iter().enumerate().map(|(at, text)| (Some(text.as_bytes()), second(at))).collect();
+    check_rows(&tokenizer, &pairs, |all| row_options(&input.shape, sampling, all));
 });

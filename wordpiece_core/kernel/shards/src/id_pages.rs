@@ -17,8 +17,7 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 
-use wordpiece_core::base::memory;
-use wordpiece_core::encode::Id;
+use wordpiece_core::internals::{Id, memory};
 use wordpiece_core::{Error, Result};
 
 /// The most ids of a page. With their levels they are just below 256 KB, where zstd looks for shorter

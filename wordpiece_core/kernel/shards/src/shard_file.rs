@@ -20,7 +20,7 @@ use parquet::schema::types::ColumnDescPtr;
 
 use crate::id_pages::{IdPages, Pages};
 use crate::source::{Chunks, metadata_of};
-use wordpiece_core::base::memory;
+use wordpiece_core::internals::memory;
 use wordpiece_core::{Error, Result};
 
 /// Bytes of a row group for what is beside its chunks: above all the dictionary of the ids.

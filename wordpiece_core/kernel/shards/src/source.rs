@@ -10,7 +10,7 @@ use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 
 use crate::parquet_footer;
-use wordpiece_core::base::caught;
+use wordpiece_core::internals::caught;
 use wordpiece_core::{Error, Result};
 
 /// The encodings that every reader knows.

@@ -9,9 +9,8 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 
 use super::{TextRow, as_bytes, batch, column, each_row, each_text, strings};
-use wordpiece_core::base::memory;
-use wordpiece_core::count::{WordCounter, word_lists};
-use wordpiece_core::text::utf8;
+use wordpiece_core::count::WordCounter;
+use wordpiece_core::internals::{memory, utf8, word_lists};
 use wordpiece_core::train::WordLimits;
 use wordpiece_core::{Error, Result};
 

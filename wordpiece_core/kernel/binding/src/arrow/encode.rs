@@ -12,10 +12,8 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::{batch, each_row, list, offsets};
-use wordpiece_core::base::memory;
-use wordpiece_core::encode::{
-    Id, Packer, PlacedToken, RowColumns, Rows, Sequences, TextPair, too_many_ids,
-};
+use wordpiece_core::encode::{Packer, RowColumns, Rows, Sequences, TextPair};
+use wordpiece_core::internals::{Id, PlacedToken, memory, too_many_ids};
 use wordpiece_core::{Error, Result};
 
 /// The type of a column of ids.

@@ -11,7 +11,7 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::{ArrayRef, make_array, new_empty_array};
 use arrow_schema::{DataType, Field};
 
-use wordpiece_core::base::caught;
+use wordpiece_core::internals::caught;
 use wordpiece_core::{Error, Result};
 
 /// How deep types may be nested. What reads them recurses.

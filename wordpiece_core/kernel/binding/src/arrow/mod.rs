@@ -27,8 +27,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
-use wordpiece_core::base::memory;
-use wordpiece_core::text::utf8::repair;
+use wordpiece_core::internals::{memory, utf8::repair};
 use wordpiece_core::{Error, Result};
 
 /// An array of strings as an array of bytes, without a copy. Its producer may not have checked that

@@ -5,7 +5,7 @@ use arrow_array::types::{Int32Type, UInt16Type};
 use arrow_array::{Array, ArrayRef, ListArray};
 use arrow_schema::DataType;
 
-use wordpiece_core::encode::Id;
+use wordpiece_core::internals::Id;
 use wordpiece_core::{Error, Result};
 use wordpiece_shards::id_pages::{IdPageWriter, IdPages, Pages};
 

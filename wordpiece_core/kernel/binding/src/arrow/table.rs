@@ -7,7 +7,7 @@ use arrow_array::types::{ArrowPrimitiveType, Int64Type};
 use arrow_array::{ArrayRef, PrimitiveArray, RecordBatch};
 
 use super::{as_bytes, column, each_row, strings, to_int64, values};
-use wordpiece_core::base::memory;
+use wordpiece_core::internals::memory;
 use wordpiece_core::{Error, Result};
 
 /// A kind of column: what is in it, and how it is stored. A number is stored as it is, and none may be
@@ -157,7 +157,7 @@ macro_rules! table {
 
             /// The same as a vector.
             pub fn read(table: &RecordBatch) -> Result<Vec<$read>> {
-                Ok(wordpiece_core::base::memory::collected(Self::rows(table)?))
+                Ok(wordpiece_core::internals::memory::collected(Self::rows(table)?))
             }
         }
     };

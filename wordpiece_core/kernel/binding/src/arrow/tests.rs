@@ -2,14 +2,14 @@
 
 use crate::arrow::encode::{IdType, encoded, pack, packed_batch};
 use crate::arrow::{each_text, strings, train};
-use wordpiece_core::base::caught;
 use wordpiece_core::count::WordCounter;
 use wordpiece_core::encode::{
     BpeOptions, ModelOptions, PackOptions, Packer, RowColumns, RowOptions, TextPair, Tokenizer,
     TokenizerOptions, UnigramOptions, WordPieceOptions, encode_rows,
 };
+use wordpiece_core::internals::{PairCounter, caught};
 use wordpiece_core::text::TextOptions;
-use wordpiece_core::train::{PairCounter, RoundRuns, Splits};
+use wordpiece_core::train::{RoundRuns, Splits};
 use wordpiece_core::{Error, Result};
 use wordpiece_shards::id_pages::{Codec, IdPages};
 use wordpiece_testing::{peak_of, within};

@@ -6,9 +6,9 @@ use arrow_array::{Array, ArrayRef, BinaryArray, StringArray, UInt64Array};
 
 use super::{each_row, string_lists, strings};
 use wordpiece_core::Result;
-use wordpiece_core::base::{KeyedHash, memory};
-use wordpiece_core::text::utf8;
-use wordpiece_core::text::{self, TextRules};
+use wordpiece_core::internals;
+use wordpiece_core::internals::{KeyedHash, memory, utf8};
+use wordpiece_core::text::TextRules;
 
 /// The strings of an array of strings or bytes, with invalid UTF-8 replaced by U+FFFD, and how many
 /// invalid sequences were replaced.
@@ -57,7 +57,7 @@ pub fn sentences(texts: &ArrayRef) -> Result<ArrayRef> {
     each_row(texts, |row| {
         rows.push(row.map(|row| {
             let text = utf8::repair(row).0;
-            text::sentences(&text).map(String::from).collect()
+            internals::sentences(&text).map(String::from).collect()
         }));
     })?;
     string_lists(&rows)

@@ -10,12 +10,11 @@ use foldhash::HashMap;
 
 use super::table::{Bits, Column, Count, Offset, table};
 use super::{batch, column, list, offsets, strings, to_int64};
-use wordpiece_core::base::memory;
-use wordpiece_core::train::no_token;
-use wordpiece_core::train::{
+use wordpiece_core::internals::{
     Candidate, Losses, Merge, PairCount, PairCounter, PairCounts, Place, RunSizes, SampledRun,
-    Splits, SymbolCounts, Uses, add_pair, pair_hash,
+    SymbolCounts, Uses, add_pair, memory, no_token, pair_hash,
 };
+use wordpiece_core::train::Splits;
 use wordpiece_core::{Error, Result};
 
 table! {

@@ -8,12 +8,14 @@ use foldhash::HashMap;
 
 use super::count::{each_word, with_rows, word_table};
 use super::table::{Bits, Column, Text, table};
-use wordpiece_core::base::sums::add;
+use wordpiece_core::internals::{
+    RunCounts, RunSplitter, add_run,
+    seeds::{BestSeeds, SeedPiece, find_seeds},
+    steps,
+    sums::add,
+};
 use wordpiece_core::train::WordLimits;
 use wordpiece_core::unigram::UnigramModel;
-use wordpiece_core::unigram::seeds::{BestSeeds, SeedPiece, find_seeds};
-use wordpiece_core::unigram::steps;
-use wordpiece_core::unigram::{RunCounts, RunSplitter, add_run};
 use wordpiece_core::{Error, Result};
 
 table! {

@@ -13,10 +13,11 @@ use crate::arrow::count::WordTableBatch;
 use crate::arrow::encode::{self as tables, IdType};
 use crate::arrow::train::TokenCounts;
 use wordpiece_core::encode::{
-    AddedToken, BpeOptions, Layout, Measurer, ModelOptions, PackOptions, Packer, RowOptions, Rows,
-    Sampling, SamplingKind, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope,
-    WordPieceOptions, encode_blocks, measure,
+    AddedToken, BpeOptions, Layout, ModelOptions, PackOptions, Packer, RowOptions, Rows, Sampling,
+    SamplingKind, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope,
+    WordPieceOptions, encode_blocks,
 };
+use wordpiece_core::internals::{Measurer, measure};
 use wordpiece_core::text::WordBoundary;
 use wordpiece_core::{Error, Result};
 

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
 use exchange::PyArrowArray;
-use wordpiece_core::base::caught;
+use wordpiece_core::internals::caught;
 use wordpiece_core::{Error, Result};
 
 mod count;
@@ -110,9 +110,9 @@ mod _kernel {
         add_run_sums, best_seeds, find_seeds,
     };
     #[pymodule_export]
-    const FRACTION_BITS: u32 = wordpiece_core::count::word_lists::FRACTION_BITS;
+    const FRACTION_BITS: u32 = wordpiece_core::internals::word_lists::FRACTION_BITS;
     use pyo3::prelude::*;
-    use wordpiece_core::base::note_panic;
+    use wordpiece_core::internals::note_panic;
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -10,8 +10,8 @@ use pyo3::pybacked::PyBackedStr;
 use super::exchange::{GivenArray, PyArrowArray};
 use super::{Exception, PyResult, choice, run};
 use crate::arrow;
-use wordpiece_core::base::caught;
-use wordpiece_core::text::{Composed, CsvRows, TextOptions, TextRules, compile, unicode};
+use wordpiece_core::internals::{CsvRows, caught, compile, unicode};
+use wordpiece_core::text::{Composed, TextOptions, TextRules};
 use wordpiece_core::{Error, Result};
 
 /// The rules of a `tokenizer.json`.

@@ -7,11 +7,13 @@ use super::exchange::{GivenBatch, GivenBatches, PyArrowArray};
 use super::{PyResult, choice, run, table};
 use crate::arrow::count::each_word;
 use crate::arrow::train as tables;
+use wordpiece_core::internals::{
+    LongestMatch, PairCount, PairCounter, PairLevels, RunSizes, Runs, SymbolCounts, count_symbols,
+};
 use wordpiece_core::text::WordMarks;
 use wordpiece_core::train::{
-    Criterion, LongestMatch, PairCount, PairCounter, PairLevels, RoundRuns, RunSizes, Runs,
-    SplitScratch, Splits, Splitter, Status, SymbolCounts, Tokens, TrainOptions, Trainer,
-    WordLimits, count_symbols,
+    Criterion, RoundRuns, SplitScratch, Splits, Splitter, Status, Tokens, TrainOptions, Trainer,
+    WordLimits,
 };
 use wordpiece_core::{Error, Result};
 

@@ -14,7 +14,7 @@ use crate::base::error::{Error, Result};
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::base::KeyedHash;
+/// use wordpiece_core::internals::KeyedHash;
 ///
 /// assert_eq!(KeyedHash::new(b"key").unwrap().of(b"text"), 0x171c_c1dd_54ef_5c16);
 /// ```

@@ -8,6 +8,3 @@ pub mod sums;
 pub(crate) mod threads;
 pub(crate) mod trie;
 pub(crate) mod wide;
-
-pub use error::{caught, note_panic};
-pub use hash::KeyedHash;

@@ -2,6 +2,7 @@
 
 pub(crate) mod counter;
 pub(crate) mod segment_counts;
+#[doc(hidden)] // see `internals`
 pub mod word_lists;
 
 pub use counter::{WordCounter, WordPartition};

@@ -32,24 +32,6 @@ pub struct AddedToken {
 }
 
 /// Finds the added tokens of a vocabulary.
-///
-/// # Examples
-///
-/// ```
-/// use wordpiece_core::encode::{AddedToken, AddedTokenSearch, Section};
-///
-/// let token = |content: &str, id, lstrip, normalized| {
-///     AddedToken { content: content.into(), id, lstrip, normalized, ..AddedToken::default() }
-/// };
-/// let tokens = [token("[SEP]", 1, true, false), token("\n", 2, false, true)];
-/// let tokens = AddedTokenSearch::new(tokens.to_vec()).unwrap();
-/// let mut found = Vec::new();
-/// tokens.split("a\n[SEP]\n", |section| found.push(section));
-/// assert_eq!(
-///     found,
-///     [Section::Text(0..1), Section::Token(1, 1..7), Section::Token(2, 7..8)]
-/// );
-/// ```
 pub struct AddedTokenSearch {
     /// The search for the tokens that are not `normalized`, and for those that are.
     searches: [Option<Search>; 2],

@@ -58,7 +58,7 @@ pub struct PlacedToken {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::encode::{Measurer, PlacedToken};
+/// use wordpiece_core::internals::{Measurer, PlacedToken};
 ///
 /// let mut measurer = Measurer::new(3, 0);
 /// // "hugs!" as hug ##s !, twice

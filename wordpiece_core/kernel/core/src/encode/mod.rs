@@ -17,16 +17,13 @@ pub(crate) mod tokenizer;
 pub(crate) mod unigram;
 pub(crate) mod wordpiece;
 
-pub use added_tokens::{AddedToken, AddedTokenSearch, Section};
+pub use added_tokens::AddedToken;
 pub use blocks::encode_blocks;
 pub use bpe::{BpeOptions, merges_of_ranks};
-pub use measure::{Measurer, PlacedToken, Statistics, measure};
 pub use model::ModelOptions;
-pub use pack::{Id, PackOptions, Packer, Sequences};
-pub use rows::{
-    Layout, RowColumns, RowOptions, Rows, TextPair, Truncation, encode_rows, too_many_ids,
-};
+pub use pack::{PackOptions, Packer, Sequences};
+pub use rows::{Layout, RowColumns, RowOptions, Rows, TextPair, Truncation, encode_rows};
 pub use sampling::{Sampling, SamplingKind};
-pub use tokenizer::{Encoding, Session, Span, Tokenizer, TokenizerOptions};
+pub use tokenizer::{Session, Tokenizer, TokenizerOptions};
 pub use unigram::UnigramOptions;
 pub use wordpiece::{UnkScope, WordPieceOptions};

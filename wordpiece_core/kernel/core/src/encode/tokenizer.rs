@@ -28,7 +28,7 @@ use crate::text::marks::SPACE_MARK;
 use crate::text::rules::TextRules;
 
 use cache::{Caches, HeldIds};
-pub use encoding::{Encoding, Span};
+pub(crate) use encoding::Encoding;
 pub use session::Session;
 pub(crate) use tokenize::MOST_BYTES;
 pub use trimming::OffsetTrimming;

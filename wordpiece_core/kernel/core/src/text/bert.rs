@@ -188,7 +188,7 @@ impl BertRules {
     ///   copying the end of the text, but do not change the segments.
     /// * `sink` - What takes the segments.
     #[inline(always)]
-    pub fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
+    pub(crate) fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
         let mut at = 0;
         while at < text.len() {
             let first = bytes[at];

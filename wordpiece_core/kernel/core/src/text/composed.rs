@@ -124,6 +124,7 @@ impl Composed {
 
     /// Whether a text is normalized already, as far as can be told quickly, and its pieces can do without
     /// origins.
+    #[doc(hidden)] // for fuzzing
     pub fn leaves(&self, text: &str) -> bool {
         !self.needs_origins_of_changed
             && self.normalizer.as_ref().is_none_or(|normalizer| normalizer.leaves(text))
@@ -136,6 +137,7 @@ impl Composed {
     /// * `part` - The part.
     /// * `start` - Where it begins in the text, in bytes.
     /// * `aligned` - Whether the origins of its bytes are wanted.
+    #[doc(hidden)] // for fuzzing
     pub fn normalized(&self, part: &str, start: usize, aligned: bool) -> AlignedText {
         let aligned = aligned || (self.needs_origins && start == 0);
         let mut text = AlignedText::new(part, start, aligned);
@@ -174,6 +176,7 @@ impl Composed {
     }
 
     /// The pieces of a normalized text. `is_first`: whether it is at the beginning of the raw text.
+    #[doc(hidden)] // for fuzzing
     pub fn pieces(&self, text: AlignedText, is_first: bool) -> Pieces {
         let mut pieces = Pieces::new(text);
         self.steps.iter().for_each(|step| step.apply(&mut pieces, is_first));
@@ -195,7 +198,7 @@ impl Composed {
 
     /// Whether the pieces of a text are parts of it, but for a space before it, which
     /// `split_in_place` finds.
-    pub fn splits_in_place(&self) -> bool {
+    pub(crate) fn splits_in_place(&self) -> bool {
         self.in_place().is_some()
     }
 
@@ -236,7 +239,7 @@ impl Composed {
     /// * `aligned` - Whether the origins of the bytes of pieces are wanted.
     /// * `sink` - What takes the segments.
     #[inline(always)]
-    pub fn split_at_spaces(
+    pub(crate) fn split_at_spaces(
         &self,
         part: &str,
         bytes: &[u8],
@@ -253,7 +256,7 @@ impl Composed {
     }
 
     /// The pieces of such a segment. `aligned`: whether the origins of their bytes in it are wanted.
-    pub fn segment_pieces(&self, segment: &str, aligned: bool) -> Pieces {
+    pub(crate) fn segment_pieces(&self, segment: &str, aligned: bool) -> Pieces {
         let mut text = AlignedText::new(segment, 0, aligned);
         if let Some(normalizer) = &self.normalizer {
             let continues =
@@ -264,7 +267,7 @@ impl Composed {
     }
 
     /// Gives every piece of a text to `sink`, with the bytes of the changed text.
-    pub fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
+    pub(crate) fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
         if self.splits_in_place() && self.leaves(text) {
             return self.split_in_place(text, bytes, sink);
         }

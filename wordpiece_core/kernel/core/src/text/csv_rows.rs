@@ -10,7 +10,7 @@ use crate::base::error::{Error, Result};
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::text::CsvRows;
+/// use wordpiece_core::internals::CsvRows;
 ///
 /// let mut rows = CsvRows::new(b',', true);
 /// assert_eq!(rows.scan(b"text,n\n\"two\r").unwrap(), 7);

@@ -13,9 +13,9 @@ pub enum WordBoundary {
     /// Not at all.
     #[default]
     None,
-    /// The last symbol of a word ends with [`WORD_END`].
+    /// The last symbol of a word ends with `</w>`.
     End,
-    /// A word begins with [`SPACE_MARK`].
+    /// A word begins with `▁`.
     SpaceMark,
     /// A word begins with a space, and its symbols are its bytes: each is the character that GPT-2
     /// writes for it.
@@ -44,9 +44,9 @@ pub enum WordBoundary {
 pub enum WordMarks {
     /// All symbols of a word but the first carry this prefix, mostly `##`: WordPiece.
     Prefix(String),
-    /// The last symbol of a word carries the suffix [`WORD_END`].
+    /// The last symbol of a word carries the suffix `</w>`.
     End,
-    /// [`SPACE_MARK`] is put before a word, unless the word begins with it.
+    /// `▁` is put before a word, unless the word begins with it.
     Begin,
     /// The symbols of a word are its bytes in UTF-8, as the characters that GPT-2 writes for them.
     Bytes {

@@ -13,15 +13,13 @@ pub(crate) mod rules;
 pub(crate) mod segment_table;
 pub(crate) mod segments;
 pub(crate) mod sentences;
+#[doc(hidden)] // see `internals`
 pub mod unicode;
+#[doc(hidden)] // see `internals`
 pub mod utf8;
 
 pub use bert::{BertRules, TextOptions};
-pub use compile::compile;
-pub use composed::{AlignedText, Composed, Pieces};
-pub use csv_rows::CsvRows;
-pub use marks::{SPACE_MARK, WORD_END, WordBoundary, WordMarks};
-pub use patterns::Pattern;
+pub use composed::Composed;
+pub use marks::{WordBoundary, WordMarks};
 pub use rules::TextRules;
-pub use segments::{BlockSegments, Bounds, Segment, SegmentSink};
-pub use sentences::sentences;
+pub use segments::Segment;

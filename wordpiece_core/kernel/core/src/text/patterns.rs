@@ -28,16 +28,6 @@ use crate::text::segments::{Each, Segment, SegmentSink};
 ///
 /// Every character is part of a match, but for [`Pattern::DEEPSEEK_V3`], where characters between
 /// matches are pieces of their own, as those of `Split` with the behavior `isolated` are.
-///
-/// # Examples
-///
-/// ```
-/// use wordpiece_core::text::Pattern;
-///
-/// let mut pieces = Vec::new();
-/// Pattern::CL100K.segments("I'VE  10000\n\n (new)words", |piece| pieces.push(piece.raw.to_string()));
-/// assert_eq!(pieces, ["I", "'VE", " ", " ", "100", "00", "\n\n", " (", "new", ")words"]);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     words: Words,
@@ -119,32 +109,6 @@ impl Pattern {
         joins_last_spaces: false,
     };
 
-    /// That of GPT-4 in tiktoken 0.7 and later. It differs at the end of a text: white space there is
-    /// one piece, also if line ends are in it.
-    pub const CL100K_TIKTOKEN: Pattern = Pattern { joins_last_spaces: true, ..Pattern::CL100K };
-
-    /// That of Qwen 2 and 3.
-    pub const QWEN2: Pattern = Pattern { digits: 1, ..Pattern::CL100K };
-
-    /// That of Qwen 3.5.
-    pub const QWEN3_5: Pattern = Pattern { words: Words::LettersAndMarks, ..Pattern::QWEN2 };
-
-    /// That of GPT-4o, gpt-oss and Llama 4.
-    pub const O200K: Pattern = Pattern {
-        words: Words::Cased,
-        contractions: Contractions::BehindWords,
-        tail: Tail::LineEndsAndSlashes,
-        ..Pattern::CL100K
-    };
-
-    /// That of Mistral's Tekken.
-    pub const TEKKEN: Pattern =
-        Pattern { contractions: Contractions::None, digits: 1, ..Pattern::O200K };
-
-    /// That of Kimi K2.
-    pub const KIMI_K2: Pattern =
-        Pattern { words: Words::NotHan, tail: Tail::LineEnds, ..Pattern::O200K };
-
     /// Those of DeepSeek V3 and R1: three expressions, each of which splits the pieces of the one
     /// before it.
     pub const DEEPSEEK_V3: Pattern =
@@ -159,7 +123,7 @@ impl Pattern {
     /// Gives every piece of a text to `sink` (see
     /// [`BertRules::segments_into`](crate::text::bert::BertRules::segments_into)).
     #[inline(always)]
-    pub fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
+    pub(crate) fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
         self.split(text, bytes, 0, sink);
     }
 

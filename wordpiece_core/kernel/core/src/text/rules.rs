@@ -36,7 +36,7 @@ impl TextRules {
 
     /// Gives every segment of a text to `sink`. `bytes`: those of the text; more may be behind them.
     #[inline(always)]
-    pub fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
+    pub(crate) fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
         match self {
             TextRules::Bert(rules) => rules.segments_into(text, bytes, sink),
             TextRules::Composed(rules) => rules.segments_into(text, bytes, sink),

@@ -7,7 +7,7 @@ use unicode_segmentation::UnicodeSegmentation;
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::text::sentences;
+/// use wordpiece_core::internals::sentences;
 ///
 /// let found: Vec<_> = sentences("It is 3.5 m. Is it? 是。\nYes").collect();
 /// assert_eq!(found, ["It is 3.5 m.", "Is it?", "是。", "Yes"]);

@@ -9,19 +9,19 @@ use crate::base::sums::{CountOverflow, add};
 use crate::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
 use crate::train::splits::{OUTSIDE, SymbolCounts, add_symbol};
 
-/// Tokenizes words by greedy longest match. Where no token fits, one character is [`OUTSIDE`], and what
+/// Tokenizes words by greedy longest match. Where no token fits, one character is `u32::MAX`, and what
 /// follows it still continues the word.
 ///
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::train::{LongestMatch, OUTSIDE};
+/// use wordpiece_core::internals::LongestMatch;
 ///
 /// let tokens = ["un", "u", "##n", "##able"].map(String::from);
 /// let longest = LongestMatch::new(&tokens, "##", &[]).unwrap();
 /// let mut symbols = Vec::new();
 /// longest.tokenize("unxable", |_| true, &mut symbols);
-/// assert_eq!(symbols, [0, OUTSIDE, 3]);
+/// assert_eq!(symbols, [0, u32::MAX, 3]);
 /// longest.tokenize("unable", |token| token != 0, &mut symbols);
 /// assert_eq!(symbols, [1, 2, 3]);
 /// ```

@@ -20,15 +20,9 @@ pub(crate) mod threshold;
 pub(crate) mod tokens;
 pub(crate) mod trainer;
 
-pub use longest::{LongestMatch, Losses, Uses};
 pub use round::RoundRuns;
-pub use run_sizes::{RunSizes, SampledRun};
-pub use runs::{PairLevels, Runs};
-pub use score::{Counts, Criterion, Score};
-pub use splits::{
-    OUTSIDE, PairCount, PairCounter, PairCounts, Place, Splits, SymbolCount, SymbolCounts,
-    WordLimits, add_pair, count_symbols, pair_hash,
-};
+pub use score::Criterion;
+pub use splits::{Splits, WordLimits};
 pub use splitter::{SplitScratch, Splitter};
-pub use tokens::{Tokens, no_token};
-pub use trainer::{Candidate, Candidates, Merge, Status, TrainOptions, Trainer};
+pub use tokens::Tokens;
+pub use trainer::{Status, TrainOptions, Trainer};

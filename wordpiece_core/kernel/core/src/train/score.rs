@@ -38,17 +38,6 @@ pub struct Counts {
 
 /// A score, as a fraction of integers. A gain of the likelihood is a double; its numerator is an
 /// integer with the same order.
-///
-/// # Examples
-///
-/// ```
-/// use wordpiece_core::train::{Counts, Criterion, Score};
-///
-/// let counts =
-///     Counts { pair: 15, merges: 15, left: 20, right: 15, merged: 0, total: 100, same: false };
-/// assert_eq!(Score::of(Criterion::Pmi, &counts).value(Criterion::Pmi), 0.05);
-/// assert_eq!(Score::of(Criterion::Frequency, &counts).count(), 15);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Score {
     numerator: u64,

@@ -27,7 +27,7 @@ pub struct Splits {
     pub counts: Vec<u64>,
     /// For each split, where it ends in `symbols`.
     pub ends: Vec<usize>,
-    /// The symbols of all splits: tokens, or [`OUTSIDE`].
+    /// The symbols of all splits: tokens, or `u32::MAX` for what is none.
     pub symbols: Vec<u32>,
 }
 

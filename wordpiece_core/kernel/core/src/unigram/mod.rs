@@ -12,12 +12,12 @@ pub(crate) mod corpus;
 pub(crate) mod lattice;
 pub(crate) mod model;
 pub(crate) mod runs;
+#[doc(hidden)] // see `internals`
 pub mod seeds;
+#[doc(hidden)] // see `internals`
 pub mod steps;
 pub(crate) mod sums;
 
 pub use corpus::Corpus;
-pub use lattice::{Calculator, Lattice, Lattices};
-pub use model::{Finder, UnigramModel};
-pub use runs::{RunCounts, RunSplitter, add_run};
+pub use model::UnigramModel;
 pub use sums::{Summand, Sums};

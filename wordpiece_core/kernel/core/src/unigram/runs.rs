@@ -37,7 +37,7 @@ const TABLE: usize = 1 << 16;
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::unigram::RunSplitter;
+/// use wordpiece_core::internals::RunSplitter;
 ///
 /// let splitter = RunSplitter::new(None, 100);
 /// let mut runs = Vec::new();

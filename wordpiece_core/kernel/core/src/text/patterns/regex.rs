@@ -82,16 +82,6 @@ const DEEPSEEK_V3: [&str; 3] = [
 
 impl Pattern {
     /// The pattern of an expression in a `tokenizer.json`, if it is known.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use wordpiece_core::text::Pattern;
-    ///
-    /// let gpt2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
-    /// assert_eq!(Pattern::of_regex(gpt2), Some(Pattern::GPT2));
-    /// assert_eq!(Pattern::of_regex(r"\w+|\W+"), None);
-    /// ```
     pub fn of_regex(regex: &str) -> Option<Pattern> {
         let regex = &*escaped(regex);
         read_gpt2(regex).or_else(|| read_newer(regex))

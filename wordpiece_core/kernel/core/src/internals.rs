@@ -1,0 +1,34 @@
+//! What the Python package takes in addition to the crate's own face: the steps of training that workers do, and what
+//! arrays are read with. Any release may change it.
+
+pub use crate::base::error::{caught, note_panic};
+pub use crate::base::hash::KeyedHash;
+pub use crate::base::{memory, sums};
+pub use crate::count::word_lists;
+pub use crate::encode::measure::{Measurer, PlacedToken, measure};
+pub use crate::encode::pack::Id;
+pub use crate::encode::rows::too_many_ids;
+pub use crate::text::compile::compile;
+pub use crate::text::csv_rows::CsvRows;
+pub use crate::text::sentences::sentences;
+pub use crate::text::{unicode, utf8};
+
+#[cfg(feature = "train")]
+pub use crate::{
+    train::{
+        longest::{LongestMatch, Losses, Uses},
+        run_sizes::{RunSizes, SampledRun},
+        runs::{PairLevels, Runs},
+        splits::{
+            PairCount, PairCounter, PairCounts, Place, SymbolCounts, add_pair, count_symbols,
+            pair_hash,
+        },
+        tokens::no_token,
+        trainer::{Candidate, Merge},
+    },
+    unigram::{
+        lattice::{Calculator, Lattices},
+        runs::{RunCounts, RunSplitter, add_run},
+        seeds, steps,
+    },
+};
