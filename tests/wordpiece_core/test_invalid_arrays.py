@@ -15,7 +15,7 @@ import pytest
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 
-from .invalid_arrays import Good, splitter
+from .invalid_arrays import Gives, Good, splitter
 
 ROOT = Path(__file__).parents[2]
 RAISED = ("InputError", "TypeError", "not made")
@@ -94,6 +94,13 @@ def test_a_batch_that_begins_behind_its_last_row_is_empty() -> None:
     assert pa.record_batch(_kernel.join_word_tables([behind])).num_rows == 0
     joined = pa.record_batch(_kernel.join_word_tables([behind, words, words.slice(1, 0)]))
     assert joined.to_pylist() == words.to_pylist()
+
+
+def test_an_array_can_be_taken_once() -> None:
+    given = Gives(pa.array(["a"]).__arrow_c_array__())
+    assert len(_kernel.repair_utf8(given)[0]) == 1
+    with pytest.raises(InputError, match="an Arrow array that was taken before"):
+        _kernel.repair_utf8(given)
 
 
 def test_an_empty_array_has_no_buffers_that_count() -> None:

@@ -2,8 +2,6 @@
 //! that the rows come from; and those of all other columns, from a Parquet file that another writer
 //! has made. Chunks are copied as they are.
 
-use std::collections::VecDeque;
-use std::io::Read;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,7 +11,6 @@ use parquet::file::metadata::{
     ColumnChunkMetaData, PageEncodingStats, ParquetMetaData, RowGroupMetaData,
 };
 use parquet::file::properties::{WriterProperties, WriterVersion};
-use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
@@ -87,13 +84,13 @@ impl ShardFile {
                 let (chunk, metadata) = ids_chunk(column, pages, maker)?;
                 (chunk, metadata, pages.iter().map(|pages| pages.rows).sum())
             } else if let Some((copied, (metadata, bytes))) = copied_leaf(copied, &column) {
-                (Parts(vec![bytes.clone()]), metadata.clone(), copied.rows)
+                (bytes.clone(), metadata.clone(), copied.rows)
             } else {
                 let wanting =
                     || Error::data(format!("no column {} among the others", column.path()));
                 let rows = group.map_or(0, RowGroupMetaData::num_rows) as usize;
                 let chunk = chunks.next().ok_or_else(wanting)?;
-                (Parts(others.cloned().into_iter().collect()), chunk.clone(), rows)
+                (others.cloned().unwrap_or_default(), chunk.clone(), rows)
             };
             let metadata = with_sure_bounds(metadata)?;
             let close = ColumnCloseResult {
@@ -178,7 +175,7 @@ fn ids_chunk(
     column: ColumnDescPtr,
     parts: &[&Pages],
     maker: &IdPages,
-) -> Result<(Parts, ColumnChunkMetaData)> {
+) -> Result<(Bytes, ColumnChunkMetaData)> {
     let dictionary = maker.dictionary()?;
     let start = dictionary.map_or(0, |page| page.bytes.len());
     let all = || dictionary.into_iter().chain(parts.iter().copied());
@@ -207,49 +204,7 @@ fn ids_chunk(
         .set_data_page_offset(start as i64)
         .build()
         .map_err(Error::data)?;
-    Ok((Parts(all().map(|pages| pages.bytes.clone()).collect()), metadata))
-}
-
-/// Bytes in several parts, which are read as one.
-struct Parts(Vec<Bytes>);
-
-impl Length for Parts {
-    fn len(&self) -> u64 {
-        self.0.iter().map(|part| part.len() as u64).sum()
-    }
-}
-
-impl ChunkReader for Parts {
-    type T = PartsReader;
-
-    fn get_read(&self, start: u64) -> parquet::errors::Result<PartsReader> {
-        let mut skipped = start as usize;
-        let rest = self.0.iter().map(|part| {
-            let left_out = skipped.min(part.len());
-            skipped -= left_out;
-            part.slice(left_out..)
-        });
-        Ok(PartsReader(rest.collect()))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        let mut bytes = memory::filled(0, length);
-        self.get_read(start)?.read_exact(&mut bytes)?;
-        Ok(bytes.into())
-    }
-}
-
-/// What is left of parts to be read.
-struct PartsReader(VecDeque<Bytes>);
-
-impl Read for PartsReader {
-    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
-        while self.0.front().is_some_and(Bytes::is_empty) {
-            self.0.pop_front();
-        }
-        let Some(part) = self.0.front_mut() else { return Ok(0) };
-        let length = part.len().min(to.len());
-        to[..length].copy_from_slice(&part.split_to(length));
-        Ok(length)
-    }
+    let mut bytes = memory::with_capacity(sum(|pages| pages.bytes.len()));
+    all().for_each(|pages| memory::extend_from_slice(&mut bytes, &pages.bytes));
+    Ok((bytes.into(), metadata))
 }

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 
-use super::{TextRow, as_bytes, batch, column, each_row, each_text, strings};
+use super::{TextRow, batch, column, each_row, each_text, strings};
 use wordpiece_core::count::WordCounter;
 use wordpiece_core::internals::{memory, utf8, word_lists};
 use wordpiece_core::train::WordLimits;
@@ -40,7 +40,7 @@ impl WordTableBatch {
     ///
     /// Returns [`Error::Data`] if one of them is missing, or the counts are not of int64.
     pub fn new(table: &RecordBatch) -> Result<Self> {
-        let words = as_bytes(column(table, WORD)?.clone());
+        let words = column(table, WORD)?.clone();
         let counts = column(table, COUNT)?.as_primitive_opt::<Int64Type>();
         let wrong = || Error::data(format!("column {COUNT:?} is not Int64"));
         Ok(WordTableBatch { words, counts: counts.ok_or_else(wrong)?.clone() })

@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
-use super::{batch, each_row, list, offsets};
+use super::{batch, each_row, list, offsets, values};
 use wordpiece_core::encode::{Packer, RowColumns, Rows, Sequences, TextPair};
 use wordpiece_core::internals::{Id, PlacedToken, memory, too_many_ids};
 use wordpiece_core::{Error, Result};
@@ -98,8 +98,8 @@ pub fn placed_tokens(
     before: u32,
     vocab_size: usize,
 ) -> Result<Vec<Vec<PlacedToken>>> {
-    let (counts, ids) = (uint32_values(counts)?, uint32_values(ids)?);
-    let offsets = uint32_values(offsets)?.as_chunks::<2>().0;
+    let (counts, ids) = (values::<UInt32Type>(counts)?, values::<UInt32Type>(ids)?);
+    let offsets = values::<UInt32Type>(offsets)?.as_chunks::<2>().0;
     let all: u64 = counts.iter().map(|&count| u64::from(count)).sum();
     if ids.len() as u64 != all || offsets.len() != ids.len() {
         return Err(Error::data("ids: not as many as the tokens of all texts, or as offsets"));
@@ -114,22 +114,6 @@ pub fn placed_tokens(
     };
     let tokens = |&count| all.by_ref().take(count as usize).filter_map(placed).collect();
     Ok(counts.iter().map(tokens).collect())
-}
-
-fn uint32_values(array: &ArrayRef) -> Result<&[u32]> {
-    values::<UInt32Type>(array)
-}
-
-/// The values of an array of one type.
-///
-/// # Errors
-///
-/// Returns [`Error::Data`] if the array is of another type, or has nulls.
-pub fn values<P: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&[P::Native]> {
-    let (wanted, given) = (P::DATA_TYPE, array.data_type());
-    let wrong = || Error::data(format!("an array of {wanted} is wanted, not {given}"));
-    let values = array.as_primitive_opt::<P>().filter(|values| values.null_count() == 0);
-    Ok(values.ok_or_else(wrong)?.values())
 }
 
 /// Packs documents; returns the sequences that are full.
@@ -263,41 +247,4 @@ pub fn row_columns(names: &[String]) -> Result<RowColumns> {
         } = true;
     }
     Ok(columns)
-}
-
-#[cfg(test)]
-mod tests {
-    use arrow_array::{ListArray, NullArray};
-
-    use super::*;
-    use wordpiece_core::encode::PackOptions;
-
-    #[test]
-    fn ids_are_packed_from_lists_of_their_type_alone() {
-        let (cls_id, sep_id, pad_id) = (Some(1), Some(2), Some(0));
-        let options = PackOptions { length: 4, cls_id, sep_id, own: [0; 2], pad_id };
-        let mut packer = Packer::new(options).unwrap();
-        let lists = |rows: Vec<Option<Vec<Option<i32>>>>| -> ArrayRef {
-            Arc::new(ListArray::from_iter_primitive::<arrow_array::types::Int32Type, _, _>(rows))
-        };
-        let mut add =
-            |ids: &ArrayRef, size| pack::<arrow_array::types::Int32Type>(&mut packer, ids, 0, size);
-        let good = lists(vec![Some(vec![Some(5), Some(6)]), None, Some(vec![])]);
-        for (bad, size) in [
-            (lists(vec![Some(vec![Some(5), None])]), 9),
-            (lists(vec![Some(vec![Some(-1)])]), 9),
-            (good.clone(), 6),
-            (Arc::new(Int32Array::from(vec![5])), 9),
-            (Arc::new(NullArray::new(1)), 9),
-        ] {
-            assert!(matches!(add(&bad, size), Err(Error::Data(_))));
-        }
-        let full = add(&good.slice(0, 3), 7).unwrap();
-        assert_eq!(full.ids, [1, 5, 6, 2]);
-        let names = ["attention_mask", "num_tokens"].map(String::from);
-        let batch = packed_batch(full.clone(), IdType::Int32, &names).unwrap();
-        assert_eq!((batch.num_rows(), batch.num_columns()), (1, 5));
-        let other = packed_batch(full, IdType::Int32, &["word_ids".into()]);
-        assert!(matches!(other, Err(Error::Option(_))));
-    }
 }

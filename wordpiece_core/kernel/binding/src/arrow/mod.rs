@@ -21,25 +21,14 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, GenericBinaryArray, Int64Array,
-    LargeBinaryArray, ListArray, OffsetSizeTrait, RecordBatch, StringArray,
+    Array, ArrayRef, ArrowPrimitiveType, GenericBinaryArray, Int64Array, ListArray,
+    OffsetSizeTrait, RecordBatch, StringArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
 use wordpiece_core::internals::{memory, utf8::repair};
 use wordpiece_core::{Error, Result};
-
-/// An array of strings as an array of bytes, without a copy. Its producer may not have checked that
-/// the strings are UTF-8. Arrays of other types are returned as they are.
-pub fn as_bytes(array: ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Utf8 => Arc::new(BinaryArray::from(array.as_string::<i32>().clone())),
-        DataType::LargeUtf8 => Arc::new(LargeBinaryArray::from(array.as_string::<i64>().clone())),
-        DataType::Utf8View => Arc::new(array.as_string_view().clone().to_binary_view()),
-        _ => array,
-    }
-}
 
 /// Calls `each` with every row of an array of bytes. None stands for a null.
 ///
@@ -201,21 +190,26 @@ fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
     table.column_by_name(name).ok_or_else(wanting)
 }
 
-/// The values of a column of numbers without nulls: where a null is, the array may hold anything.
-fn values<'a, P: ArrowPrimitiveType>(
+/// The values of an array of numbers without nulls: where a null is, it may hold anything.
+///
+/// # Errors
+///
+/// Returns [`Error::Data`] if the array is of another type, or has nulls.
+pub fn values<P: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&[P::Native]> {
+    let (wanted, given) = (P::DATA_TYPE, array.data_type());
+    let wrong = || Error::data(format!("an array of {wanted} is wanted, not {given}"));
+    let numbers = array.as_primitive_opt::<P>().ok_or_else(wrong)?;
+    match numbers.null_count() {
+        0 => Ok(numbers.values()),
+        nulls => Err(Error::data(format!("{nulls} nulls in an array of {wanted}"))),
+    }
+}
+
+fn column_values<'a, P: ArrowPrimitiveType>(
     table: &'a RecordBatch,
     name: &str,
 ) -> Result<&'a [P::Native]> {
-    let column = column(table, name)?;
-    let wrong = || {
-        let (wanted, given) = (P::DATA_TYPE, column.data_type());
-        Error::data(format!("column {name:?} is {given}, not {wanted}"))
-    };
-    let numbers = column.as_primitive_opt::<P>().ok_or_else(wrong)?;
-    match numbers.null_count() {
-        0 => Ok(numbers.values()),
-        nulls => Err(Error::data(format!("column {name:?} has {nulls} nulls"))),
-    }
+    values::<P>(column(table, name)?).map_err(|error| error.at(format!("column {name:?}")))
 }
 
 fn list(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::types::{ArrowPrimitiveType, Int64Type};
 use arrow_array::{ArrayRef, PrimitiveArray, RecordBatch};
 
-use super::{as_bytes, column, each_row, strings, to_int64, values};
+use super::{column, column_values, each_row, strings, to_int64};
 use wordpiece_core::internals::memory;
 use wordpiece_core::{Error, Result};
 
@@ -36,7 +36,7 @@ impl<P: ArrowPrimitiveType> Column for P {
     }
 
     fn read(table: &RecordBatch, name: &str) -> Result<impl ExactSizeIterator<Item = P::Native>> {
-        Ok(values::<P>(table, name)?.iter().copied())
+        Ok(column_values::<P>(table, name)?.iter().copied())
     }
 }
 
@@ -56,7 +56,7 @@ impl<N: TryFrom<i64> + Into<u64>> Column for Unsigned<N> {
     }
 
     fn read(table: &RecordBatch, name: &str) -> Result<impl ExactSizeIterator<Item = N>> {
-        let values = values::<Int64Type>(table, name)?;
+        let values = column_values::<Int64Type>(table, name)?;
         let mut read = memory::with_capacity(values.len());
         for (row, &value) in values.iter().enumerate() {
             let wrong = |_| Error::data(format!("column {name:?}: {value} in row {row}"));
@@ -77,7 +77,7 @@ impl Column for Bits {
     }
 
     fn read(table: &RecordBatch, name: &str) -> Result<impl ExactSizeIterator<Item = u64>> {
-        Ok(values::<Int64Type>(table, name)?.iter().map(|&bits| bits as u64))
+        Ok(column_values::<Int64Type>(table, name)?.iter().map(|&bits| bits as u64))
     }
 }
 
@@ -93,9 +93,8 @@ impl Column for Text {
     }
 
     fn read(table: &RecordBatch, name: &str) -> Result<impl ExactSizeIterator<Item = Arc<str>>> {
-        let column = as_bytes(column(table, name)?.clone());
         let mut texts = memory::with_capacity(table.num_rows());
-        each_row(&column, |text| {
+        each_row(column(table, name)?, |text| {
             let text = text.and_then(|text| std::str::from_utf8(text).ok());
             texts.push(Arc::from(text.unwrap_or_default()));
         })?;

@@ -12,6 +12,7 @@ use super::{PyResult, choice, run, table};
 use crate::arrow::count::WordTableBatch;
 use crate::arrow::encode::{self as tables, IdType};
 use crate::arrow::train::TokenCounts;
+use crate::arrow::values;
 use wordpiece_core::encode::{
     AddedToken, BpeOptions, Layout, ModelOptions, PackOptions, Packer, RowOptions, Rows, Sampling,
     SamplingKind, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope,
@@ -52,8 +53,8 @@ impl PyBpe {
         ];
         let word_boundary = word_boundary
             .map_or(Ok(WordBoundary::None), |name| choice("word_boundary", name, &boundaries))?;
-        let left = tables::values::<UInt32Type>(&left.0)?;
-        let right = tables::values::<UInt32Type>(&right.0)?;
+        let left = values::<UInt32Type>(&left.0)?;
+        let right = values::<UInt32Type>(&right.0)?;
         if left.len() != right.len() {
             let message = format!("merges: {} on the left, {} right", left.len(), right.len());
             return Err(Error::data(message).into());
@@ -106,7 +107,7 @@ impl PyUnigram {
         of_sentencepiece: bool,
         user_defined: Vec<u32>,
     ) -> PyResult<Self> {
-        let scores = tables::values::<Float64Type>(&scores.0)?.to_vec();
+        let scores = values::<Float64Type>(&scores.0)?.to_vec();
         Ok(PyUnigram { scores, byte_fallback, of_sentencepiece, user_defined })
     }
 }
