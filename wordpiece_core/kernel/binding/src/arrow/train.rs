@@ -200,7 +200,7 @@ pub fn pair_batch(rows: &[((u32, u32), PairCount)]) -> Result<RecordBatch> {
 /// Adds the record batch of [`pair_batch`] to counts of pairs.
 pub fn add_pairs(sums: &mut PairCounts, table: &RecordBatch) -> Result<()> {
     let mut rows = Pairs::rows(table)?.zip(CountsOfPairs::rows(table)?);
-    rows.try_for_each(|(pair, more)| Ok(add_pair(sums, pair, more)?))
+    rows.try_for_each(|(pair, more)| add_pair(sums, pair, more))
 }
 
 /// The record batch of candidates: the columns of [`pair_batch`], and [`Levels`].

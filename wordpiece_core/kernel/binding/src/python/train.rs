@@ -41,7 +41,7 @@ pub(super) fn symbol_counts(
     table(py, || {
         let mut symbols = SymbolCounts::default();
         each_word(&words.0, limits, first_rank, |rank, word, count| {
-            Ok(count_symbols(word, count, rank, &marks, &mut symbols)?)
+            count_symbols(word, count, rank, &marks, &mut symbols)
         })?;
         tables::symbol_batch(&symbols)
     })
@@ -92,7 +92,7 @@ impl PyLongestMatch {
         table(py, || {
             let mut sums = self.longest.no_uses();
             each_word(&words.0, self.limits, 0, |_, word, count| {
-                Ok(self.longest.add_uses(word, count, old, &mut sums)?)
+                self.longest.add_uses(word, count, old, &mut sums)
             })?;
             tables::use_batch(sums)
         })
@@ -102,7 +102,7 @@ impl PyLongestMatch {
         table(py, || {
             let mut sums = self.longest.no_losses();
             each_word(&words.0, self.limits, 0, |_, word, count| {
-                Ok(self.longest.add_losses(word, count, &mut sums)?)
+                self.longest.add_losses(word, count, &mut sums)
             })?;
             tables::loss_batch(sums)
         })

@@ -6,7 +6,6 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind};
 
 use crate::base::memory::OutOfMemory;
-use crate::base::sums::CountOverflow;
 
 /// The result of what can fail in the kernel.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -68,12 +67,6 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-impl From<CountOverflow> for Error {
-    fn from(_: CountOverflow) -> Self {
-        Error::Overflow
-    }
-}
 
 thread_local! {
     /// Where this thread panicked last, and why.

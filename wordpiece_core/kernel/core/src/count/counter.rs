@@ -7,8 +7,9 @@
 
 use foldhash::HashMap;
 
+use crate::base::error::Result;
 use crate::count::segment_counts::SegmentCounts;
-use crate::count::word_lists::{CountResult, WordList, partition};
+use crate::count::word_lists::{WordList, partition};
 use crate::text::rules::TextRules;
 
 /// Counts the words of texts, separately for each group of texts. Counts from other tables can be
@@ -129,9 +130,9 @@ impl WordCounter {
     ///
     /// # Errors
     ///
-    /// Returns [`CountOverflow`](crate::base::sums::CountOverflow) if the count of a word exceeds
+    /// Returns [`Error::Overflow`](crate::Error::Overflow) if the count of a word exceeds
     /// 2^63 - 1.
-    pub fn take(&mut self, partitions: usize) -> CountResult<Vec<WordPartition>> {
+    pub fn take(&mut self, partitions: usize) -> Result<Vec<WordPartition>> {
         self.numbers.clear();
         self.memory = 0;
         let mut taken = Vec::new();

@@ -8,11 +8,9 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+use crate::base::error::{Error, Result};
 use crate::base::memory;
-use crate::base::sums::{CountOverflow, add};
-
-/// The result of adding up counts.
-pub type CountResult<T> = std::result::Result<T, CountOverflow>;
+use crate::base::sums::add;
 
 /// A list of words with counts. The text of all words is one string.
 #[derive(Default)]
@@ -51,8 +49,8 @@ impl WordList {
     ///
     /// # Errors
     ///
-    /// Returns [`CountOverflow`] if the sum exceeds 2^63 - 1.
-    pub fn total(&self) -> CountResult<u64> {
+    /// Returns [`Error::Overflow`] if the sum exceeds 2^63 - 1.
+    pub fn total(&self) -> Result<u64> {
         self.rows.iter().try_fold(0, |sum, row| add(sum, row.count))
     }
 
@@ -71,8 +69,8 @@ impl WordList {
     ///
     /// # Errors
     ///
-    /// Returns [`CountOverflow`] if a sum exceeds 2^63 - 1.
-    pub(crate) fn sort_and_sum(&mut self) -> CountResult<()> {
+    /// Returns [`Error::Overflow`] if a sum exceeds 2^63 - 1.
+    pub(crate) fn sort_and_sum(&mut self) -> Result<()> {
         let text = &self.text;
         self.rows.sort_unstable_by(|a, b| compare(text, a, b));
         let mut overflow = Ok(());
@@ -186,8 +184,8 @@ where
 ///
 /// # Errors
 ///
-/// Returns [`CountOverflow`] if a sum exceeds 2^63 - 1.
-pub fn sum<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> CountResult<Vec<(&'a str, u64)>> {
+/// Returns [`Error::Overflow`] if a sum exceeds 2^63 - 1.
+pub fn sum<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> Result<Vec<(&'a str, u64)>> {
     let mut sums: Vec<(&str, u64)> = Vec::new();
     for (word, count) in rows {
         match sums.last_mut() {
@@ -211,7 +209,7 @@ pub const FRACTION_BITS: u32 = 32;
 ///
 /// # Errors
 ///
-/// Returns [`CountOverflow`] if a sum exceeds 2^63 - 1.
+/// Returns [`Error::Overflow`] if a sum exceeds 2^63 - 1.
 ///
 /// # Panics
 ///
@@ -219,7 +217,7 @@ pub const FRACTION_BITS: u32 = 32;
 pub fn weighted_sum<'a>(
     rows: impl Iterator<Item = (&'a str, u64, usize)>,
     weights: &[u128],
-) -> CountResult<Vec<(&'a str, u64)>> {
+) -> Result<Vec<(&'a str, u64)>> {
     let mut sums: Vec<(&str, u64)> = Vec::new();
     let mut sum = 0u128;
     for (word, count, list) in rows {
@@ -228,17 +226,17 @@ pub fn weighted_sum<'a>(
             memory::push(&mut sums, (word, 0));
         }
         let more = weights[list].checked_mul(count as u128);
-        sum = more.and_then(|more| sum.checked_add(more)).ok_or(CountOverflow)?;
+        sum = more.and_then(|more| sum.checked_add(more)).ok_or(Error::Overflow)?;
         sums.last_mut().expect("just pushed").1 = rounded(sum)?;
     }
     Ok(sums)
 }
 
-fn rounded(sum: u128) -> CountResult<u64> {
+fn rounded(sum: u128) -> Result<u64> {
     let half = 1 << (FRACTION_BITS - 1);
-    let nearest = sum.checked_add(half).ok_or(CountOverflow)? >> FRACTION_BITS;
+    let nearest = sum.checked_add(half).ok_or(Error::Overflow)? >> FRACTION_BITS;
     let count = nearest.max(u128::from(sum > 0));
-    u64::try_from(count).ok().filter(|&count| count <= i64::MAX as u64).ok_or(CountOverflow)
+    u64::try_from(count).ok().filter(|&count| count <= i64::MAX as u64).ok_or(Error::Overflow)
 }
 
 /// Brings words that are ordered by word into the order of a word table: by count, the largest first,

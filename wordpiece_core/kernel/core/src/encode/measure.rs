@@ -6,7 +6,7 @@
 //! does not matter how the tokenizer itself finds words, or whether it knows any.
 
 use crate::base::error::{Error, Result};
-use crate::base::sums::{CountOverflow, add};
+use crate::base::sums::add;
 use crate::encode::tokenizer::{Encoding, Tokenizer};
 use crate::text::bert::{BertRules, TextOptions};
 use crate::text::unicode::is_whitespace;
@@ -123,7 +123,7 @@ impl Measurer {
         self.judge_words(tokens, &mut found);
         found.words = self.words.len() as u64;
         found.tokens = tokens.len() as u64;
-        Ok(self.sums.add(&found, count)?)
+        self.sums.add(&found, count)
     }
 
     /// The sums of characters of a chunk.
@@ -197,10 +197,10 @@ impl Measurer {
 
 impl Statistics {
     /// Adds what is found in a text that occurs `count` times.
-    fn add(&mut self, found: &Self, count: u64) -> Result<(), CountOverflow> {
+    fn add(&mut self, found: &Self, count: u64) -> Result<()> {
         let more = found.all();
         for (sum, more) in self.all_mut().into_iter().zip(more) {
-            *sum = add(*sum, more.checked_mul(count).ok_or(CountOverflow)?)?;
+            *sum = add(*sum, more.checked_mul(count).ok_or(Error::Overflow)?)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! built anew.
 
 use crate::base::error::{Error, Result};
-use crate::base::sums::{CountOverflow, add};
+use crate::base::sums::add;
 use crate::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
 use crate::train::splits::{OUTSIDE, SymbolCounts, add_symbol};
 
@@ -117,14 +117,14 @@ impl LongestMatch {
     ///
     /// # Errors
     ///
-    /// Returns [`CountOverflow`] if a count exceeds 2^63 - 1.
+    /// Returns [`Error::Overflow`] if a count exceeds 2^63 - 1.
     pub fn count_missing(
         &self,
         word: &str,
         count: u64,
         rank: u64,
         missing: &mut SymbolCounts,
-    ) -> Result<u64, CountOverflow> {
+    ) -> Result<u64> {
         let (mut symbols, mut offset, mut added) = (0, 0, Ok(()));
         self.each(
             word,
@@ -133,7 +133,9 @@ impl LongestMatch {
                 symbols += 1;
                 if let (OUTSIDE, Some(c)) = (symbol, part.chars().next()) {
                     let first = (rank, offset as u32);
-                    added = added.and(add_symbol(missing, (c, offset > 0), count, first));
+                    if added.is_ok() {
+                        added = add_symbol(missing, (c, offset > 0), count, first);
+                    }
                 }
                 offset += part.chars().count();
             },
@@ -151,14 +153,8 @@ impl LongestMatch {
     ///
     /// # Errors
     ///
-    /// Returns [`CountOverflow`] if a count exceeds 2^63 - 1.
-    pub fn add_uses(
-        &self,
-        word: &str,
-        count: u64,
-        old: u32,
-        sums: &mut Uses,
-    ) -> Result<(), CountOverflow> {
+    /// Returns [`Error::Overflow`] if a count exceeds 2^63 - 1.
+    pub fn add_uses(&self, word: &str, count: u64, old: u32, sums: &mut Uses) -> Result<()> {
         let (mut symbols, mut before) = (Vec::new(), Vec::new());
         self.tokenize(word, |_| true, &mut symbols);
         if !symbols.contains(&OUTSIDE) {
@@ -192,13 +188,8 @@ impl LongestMatch {
     ///
     /// # Errors
     ///
-    /// Returns [`CountOverflow`] if a sum exceeds 2^63 - 1.
-    pub fn add_losses(
-        &self,
-        word: &str,
-        count: u64,
-        sums: &mut Losses,
-    ) -> Result<(), CountOverflow> {
+    /// Returns [`Error::Overflow`] if a sum exceeds 2^63 - 1.
+    pub fn add_losses(&self, word: &str, count: u64, sums: &mut Losses) -> Result<()> {
         let (mut symbols, mut without) = (Vec::new(), Vec::new());
         self.tokenize(word, |_| true, &mut symbols);
         if symbols.contains(&OUTSIDE) {
@@ -221,7 +212,7 @@ impl LongestMatch {
                 let more = without.len() as i64 - symbols.len() as i64;
                 let loss = i64::try_from(count).ok().and_then(|count| count.checked_mul(more));
                 let sum = loss.and_then(|loss| sums.losses[place].checked_add(loss));
-                sums.losses[place] = sum.ok_or(CountOverflow)?;
+                sums.losses[place] = sum.ok_or(Error::Overflow)?;
             }
         }
         Ok(())
@@ -324,9 +315,9 @@ mod tests {
         assert_eq!(missing[&('é', true)], SymbolCount { count: 2, first: (7, 3) });
         assert_eq!(longest.count_missing("b", i64::MAX as u64, 3, &mut missing), Ok(1));
         assert_eq!(missing[&('b', false)].first, (3, 0));
-        assert_eq!(longest.count_missing("b", 1, 3, &mut missing), Err(CountOverflow));
+        assert_eq!(longest.count_missing("b", 1, 3, &mut missing), Err(Error::Overflow));
         let mut sums = longest.no_losses();
-        assert_eq!(longest.add_losses("a", u64::MAX, &mut sums), Err(CountOverflow));
+        assert_eq!(longest.add_losses("a", u64::MAX, &mut sums), Err(Error::Overflow));
         assert!(LongestMatch::new(&tokens, "##", &[2]).is_err());
     }
 }

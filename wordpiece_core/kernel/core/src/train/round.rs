@@ -13,7 +13,7 @@ use foldhash::HashMap;
 
 use crate::base::error::{Error, Result};
 use crate::base::memory;
-use crate::base::sums::{CountOverflow, add};
+use crate::base::sums::add;
 use crate::base::threads::{available_threads, in_threads};
 use crate::train::heap::PairHeap;
 use crate::train::score::Criterion;
@@ -70,7 +70,7 @@ impl RoundRuns {
                 return Err(Error::data("splits out of order"));
             }
             let tokens = symbols.iter().filter(|&&symbol| symbol != OUTSIDE).count() as u64;
-            self.tokens = add(self.tokens, count.checked_mul(tokens).ok_or(CountOverflow)?)?;
+            self.tokens = add(self.tokens, count.checked_mul(tokens).ok_or(Error::Overflow)?)?;
             self.last = Some(first);
             self.words.extend([symbols.len() as u32, count as u32, (count >> 32) as u32]);
             self.words.extend_from_slice(symbols);

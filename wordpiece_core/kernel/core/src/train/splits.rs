@@ -5,8 +5,9 @@
 
 use foldhash::HashMap;
 
+use crate::base::error::Result;
 use crate::base::memory;
-use crate::base::sums::{CountOverflow, add};
+use crate::base::sums::add;
 use crate::text::marks::WordMarks;
 
 /// Stands in a split for a character that is not in the alphabet. It belongs to no pair and is not
@@ -109,17 +110,19 @@ pub type SymbolCounts = HashMap<(char, bool), SymbolCount>;
 ///
 /// # Errors
 ///
-/// Returns [`CountOverflow`] if a count exceeds 2^63 - 1.
+/// Returns [`Error::Overflow`](crate::Error::Overflow) if a count exceeds 2^63 - 1.
 pub fn count_symbols(
     word: &str,
     count: u64,
     rank: u64,
     marks: &WordMarks,
     symbols: &mut SymbolCounts,
-) -> Result<(), CountOverflow> {
+) -> Result<()> {
     let (mut offset, mut added) = (0, Ok(()));
     marks.each_symbol(word, |c, marked| {
-        added = added.and(add_symbol(symbols, (c, marked), count, (rank, offset)));
+        if added.is_ok() {
+            added = add_symbol(symbols, (c, marked), count, (rank, offset));
+        }
         offset += 1;
     });
     added
@@ -131,7 +134,7 @@ pub(crate) fn add_symbol(
     symbol: (char, bool),
     count: u64,
     first: Place,
-) -> Result<(), CountOverflow> {
+) -> Result<()> {
     let known = symbols.entry(symbol).or_insert(SymbolCount { count: 0, first });
     known.count = add(known.count, count)?;
     known.first = known.first.min(first);
@@ -166,13 +169,8 @@ impl PairCounter {
     ///
     /// # Errors
     ///
-    /// Returns [`CountOverflow`] if a count exceeds 2^63 - 1.
-    pub fn add_split(
-        &mut self,
-        first: Place,
-        count: u64,
-        symbols: &[u32],
-    ) -> Result<(), CountOverflow> {
+    /// Returns [`Error::Overflow`](crate::Error::Overflow) if a count exceeds 2^63 - 1.
+    pub fn add_split(&mut self, first: Place, count: u64, symbols: &[u32]) -> Result<()> {
         self.symbols += symbols.len() as u64;
         for (at, &symbol) in symbols.iter().enumerate() {
             if symbol != OUTSIDE {
@@ -193,8 +191,8 @@ impl PairCounter {
     ///
     /// # Errors
     ///
-    /// Returns [`CountOverflow`] if the count exceeds 2^63 - 1.
-    pub fn add_unigram(&mut self, token: u32, count: u64) -> Result<(), CountOverflow> {
+    /// Returns [`Error::Overflow`](crate::Error::Overflow) if the count exceeds 2^63 - 1.
+    pub fn add_unigram(&mut self, token: u32, count: u64) -> Result<()> {
         let sum = self.unigrams.entry(token).or_insert(0);
         *sum = add(*sum, count)?;
         Ok(())
@@ -205,12 +203,8 @@ impl PairCounter {
 ///
 /// # Errors
 ///
-/// Returns [`CountOverflow`] if the count exceeds 2^63 - 1.
-pub fn add_pair(
-    pairs: &mut PairCounts,
-    pair: (u32, u32),
-    more: PairCount,
-) -> Result<(), CountOverflow> {
+/// Returns [`Error::Overflow`](crate::Error::Overflow) if the count exceeds 2^63 - 1.
+pub fn add_pair(pairs: &mut PairCounts, pair: (u32, u32), more: PairCount) -> Result<()> {
     memory::reserve_entry(pairs);
     let none = PairCount { count: 0, first: more.first };
     let sum = pairs.entry(pair).or_insert(none);
@@ -227,6 +221,7 @@ pub fn pair_hash((left, right): (u32, u32)) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::error::Error;
     use crate::oracle::counted;
     use wordpiece_testing::Random;
 
@@ -265,8 +260,8 @@ mod tests {
         assert_eq!(symbols[&('a', false)], SymbolCount { count: 2, first: (7, 0) });
         assert_eq!(symbols.len(), 4);
         assert!(count_symbols("a", i64::MAX as u64, 0, &marks, &mut symbols).is_err());
-        assert_eq!(add(i64::MAX as u64, 1), Err(CountOverflow));
-        assert_eq!(add(1, u64::MAX), Err(CountOverflow));
+        assert_eq!(add(i64::MAX as u64, 1), Err(Error::Overflow));
+        assert_eq!(add(1, u64::MAX), Err(Error::Overflow));
         let limits = WordLimits { min_count: 2, max_length: 2 };
         let admitted = [("é中", 2), ("a", 1), ("", 9), ("abc", 9)].map(|(w, n)| limits.admit(w, n));
         assert_eq!(admitted, [true, false, false, false]);
