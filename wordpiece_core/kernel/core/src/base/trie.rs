@@ -137,6 +137,26 @@ impl Trie {
         Prefixes { trie: self, state: root, bytes, length: 0 }
     }
 
+    /// The longest tokens of a word, one behind the other, with the length of each in bytes: of the first
+    /// root at its beginning, and of the second one behind that. Where no token fits, there is None for one
+    /// character. `admits`: which tokens may be used.
+    #[inline(always)]
+    pub fn longest_tokens(
+        &self,
+        word: &str,
+        admits: impl Fn(u32) -> bool,
+    ) -> impl Iterator<Item = (Option<u32>, usize)> {
+        let (mut root, mut rest) = (INITIAL_ROOT, word);
+        std::iter::from_fn(move || {
+            let first = rest.chars().next()?;
+            let fitting = self.prefixes(root, rest.as_bytes()).filter(|&(_, id)| admits(id));
+            let (length, id) =
+                fitting.last().map_or((first.len_utf8(), None), |(length, id)| (length, Some(id)));
+            (root, rest) = (CONTINUING_ROOT, &rest[length..]);
+            Some((id, length))
+        })
+    }
+
     /// Finds the first base at which the transitions by all these bytes lead to unused states.
     /// `from`: all states before this index are in use, or given up.
     fn find_base(&mut self, groups: &[(u8, Range<usize>)], from: &mut usize) -> Result<usize> {

@@ -2,7 +2,7 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::memory;
-use crate::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
+use crate::base::trie::Trie;
 use crate::encode::model::Vocabulary;
 
 /// How words become tokens by WordPiece.
@@ -100,19 +100,12 @@ impl WordPiece {
         if word.len() > most && word.chars().nth(most).is_some() {
             return tokens.push(Token::new(self.unk_id, word.len()));
         }
-        let (mut root, mut rest) = (INITIAL_ROOT, word);
-        while let Some(c) = rest.chars().next() {
-            let longest = self.trie.prefixes(root, rest.as_bytes()).last();
-            let (length, id) = match (longest, self.unk_scope) {
-                (Some(longest), _) => longest,
-                (None, UnkScope::Character) => (c.len_utf8(), self.unk_id),
-                (None, UnkScope::Word) => {
-                    tokens.clear();
-                    return tokens.push(Token::new(self.unk_id, word.len()));
-                }
-            };
-            memory::push(tokens, Token::new(id, length));
-            (root, rest) = (CONTINUING_ROOT, &rest[length..]);
+        for (id, length) in self.trie.longest_tokens(word, |_| true) {
+            if id.is_none() && self.unk_scope == UnkScope::Word {
+                tokens.clear();
+                return tokens.push(Token::new(self.unk_id, word.len()));
+            }
+            memory::push(tokens, Token::new(id.unwrap_or(self.unk_id), length));
         }
     }
 }

@@ -1,12 +1,10 @@
 //! Words as the tokens of greedy longest match, of a vocabulary that changes: one that is
-//! extended begins its splits with them, and one that is pruned is asked what each token is worth.
-//!
-//! Encoding has a faster automaton (`encode::wordpiece`). This one can leave tokens out without being
-//! built anew.
+//! extended begins its splits with them, and one that is pruned is asked what each token is worth. Tokens
+//! can be left out without building the trie anew.
 
 use crate::base::error::{Error, Result};
 use crate::base::sums::add;
-use crate::base::trie::{CONTINUING_ROOT, INITIAL_ROOT, Trie};
+use crate::base::trie::Trie;
 use crate::train::splits::{OUTSIDE, SymbolCounts, add_symbol};
 
 /// Tokenizes words by greedy longest match. Where no token fits, one character is `u32::MAX`, and what
@@ -81,35 +79,8 @@ impl LongestMatch {
     /// the vocabulary may be used.
     pub fn tokenize(&self, word: &str, admits: impl Fn(u32) -> bool, symbols: &mut Vec<u32>) {
         symbols.clear();
-        self.each(
-            word,
-            |token| self.alive[token as usize] && admits(token),
-            |symbol, _| {
-                symbols.push(symbol);
-            },
-        );
-    }
-
-    /// Calls `found` with each symbol of a word, and with the part of the word that it stands for.
-    fn each<'a>(
-        &self,
-        word: &'a str,
-        admits: impl Fn(u32) -> bool,
-        mut found: impl FnMut(u32, &'a str),
-    ) {
-        let mut rest = word;
-        let mut root = INITIAL_ROOT;
-        while let Some(c) = rest.chars().next() {
-            let (mut symbol, mut length) = (OUTSIDE, c.len_utf8());
-            for (end, token) in self.trie.prefixes(root, rest.as_bytes()) {
-                if admits(token) {
-                    (symbol, length) = (token, end);
-                }
-            }
-            found(symbol, &rest[..length]);
-            rest = &rest[length..];
-            root = CONTINUING_ROOT;
-        }
+        let admits = |token| self.alive[token as usize] && admits(token);
+        symbols.extend(self.trie.longest_tokens(word, admits).map(|(id, _)| id.unwrap_or(OUTSIDE)));
     }
 
     /// Adds the characters of a word for which no token fits to the counts of symbols. Returns how
@@ -125,22 +96,16 @@ impl LongestMatch {
         rank: u64,
         missing: &mut SymbolCounts,
     ) -> Result<u64> {
-        let (mut symbols, mut offset, mut added) = (0, 0, Ok(()));
-        self.each(
-            word,
-            |token| self.alive[token as usize],
-            |symbol, part| {
-                symbols += 1;
-                if let (OUTSIDE, Some(c)) = (symbol, part.chars().next()) {
-                    let first = (rank, offset as u32);
-                    if added.is_ok() {
-                        added = add_symbol(missing, (c, offset > 0), count, first);
-                    }
-                }
-                offset += part.chars().count();
-            },
-        );
-        added.map(|()| symbols)
+        let (mut symbols, mut offset, mut rest) = (0, 0, word);
+        for (id, length) in self.trie.longest_tokens(word, |token| self.alive[token as usize]) {
+            symbols += 1;
+            if let (None, Some(c)) = (id, rest.chars().next()) {
+                add_symbol(missing, (c, offset > 0), count, (rank, offset as u32))?;
+            }
+            offset += rest[..length].chars().count();
+            rest = &rest[length..];
+        }
+        Ok(symbols)
     }
 
     /// Empty sums for [`LongestMatch::add_uses`].
@@ -193,9 +158,9 @@ impl LongestMatch {
         let (mut symbols, mut without) = (Vec::new(), Vec::new());
         self.tokenize(word, |_| true, &mut symbols);
         if symbols.contains(&OUTSIDE) {
-            self.each(word, |_| true, |symbol, _| without.push(symbol)); // dropped ones, too
-            if !without.contains(&OUTSIDE) {
-                without.iter().for_each(|&token| sums.is_missed[token as usize] = true);
+            let all = || self.trie.longest_tokens(word, |_| true).map(|(id, _)| id); // dropped ones, too
+            if all().all(|id| id.is_some()) {
+                all().flatten().for_each(|token| sums.is_missed[token as usize] = true);
             }
             return Ok(());
         }
