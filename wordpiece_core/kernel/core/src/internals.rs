@@ -1,7 +1,7 @@
 //! What the Python package takes in addition to the crate's own face: the steps of training that workers do, and what
 //! arrays are read with. Any release may change it.
 
-pub use crate::base::error::{caught, note_panic};
+pub use crate::base::error::note_panic;
 pub use crate::base::hash::KeyedHash;
 pub use crate::base::{memory, sums};
 pub use crate::count::word_lists;
@@ -24,11 +24,11 @@ pub use crate::{
             pair_hash,
         },
         tokens::no_token,
-        trainer::{Candidate, Merge},
+        trainer::Candidate,
     },
     unigram::{
         lattice::{Calculator, Lattices},
-        runs::{RunCounts, RunSplitter, add_run},
-        seeds, steps,
+        runs::{RunCounts, add_run},
+        seeds,
     },
 };

@@ -8,14 +8,16 @@
 //! | train Unigram | [`unigram::Corpus`] |
 //! | encode texts | [`encode::Tokenizer`] |
 //!
-//! Functions that can fail return an [`Error`], whose message has one line. A panic is a fault of this crate. Tokenizers,
-//! splitters and rules of text are shared by threads; sessions, counters and trainers belong to one.
+//! Functions that can fail return an [`Error`], whose message has one line. Work that finds no memory, or whose
+//! regular expression takes too long, is given up; functions of `encode` return that as an error, and others are
+//! called within [`caught`], which makes an error of it. Tokenizers, splitters and rules of text are shared by
+//! threads; sessions, counters and trainers belong to one.
 //!
 //! | feature, all on by default | |
 //! |---|---|
 //! | `train` | the modules `train` and `unigram` |
 //! | `threads` | several threads for a batch of texts, and for training; without it all is done by the caller's |
-//! | `onig` | the regular expressions of a `tokenizer.json` but for those of published tokenizers; takes a C compiler |
+//! | `onig` | all regular expressions of a `tokenizer.json`; without it only those that split text as GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek do. Takes a C compiler |
 //!
 //! # Examples
 //!
@@ -43,7 +45,8 @@
 //!
 //! Two texts are counted, five tokens are trained by the score of WordPiece, and a text is encoded:
 //!
-//! ```
+#![cfg_attr(feature = "train", doc = "```")]
+#![cfg_attr(not(feature = "train"), doc = "```ignore")]
 //! use wordpiece_core::Result;
 //! use wordpiece_core::count::WordCounter;
 //! use wordpiece_core::encode::{RowOptions, Tokenizer, TokenizerOptions, WordPieceOptions};
@@ -101,7 +104,7 @@ pub mod train;
 #[cfg(feature = "train")]
 pub mod unigram;
 
-pub use base::error::{Error, Result};
+pub use base::error::{Error, Result, caught};
 
 #[cfg(all(test, feature = "train"))]
 mod oracle;

@@ -6,9 +6,8 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use wordpiece_core::internals::caught;
-use wordpiece_core::Error;
 use wordpiece_core::text::{Composed, TextRules};
+use wordpiece_core::{Error, caught};
 
 #[derive(Arbitrary, Debug)]
 enum Normal {

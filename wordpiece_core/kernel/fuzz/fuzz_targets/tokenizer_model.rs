@@ -6,7 +6,11 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
 use std::sync::Arc;
-use wordpiece_core::encode::{AddedToken, BpeOptions, Layout, ModelOptions, RowColumns, RowOptions, Rows, Sampling, SamplingKind, TextPair, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope, WordPieceOptions, encode_rows};
+use wordpiece_core::encode::{
+    AddedToken, BpeOptions, Layout, ModelOptions, RowColumns, RowOptions, Rows, Sampling,
+    SamplingKind, TextPair, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope,
+    WordPieceOptions, encode_rows,
+};
 use wordpiece_core::text::{Composed, TextOptions, TextRules, WordBoundary};
 
 #[derive(Arbitrary, Debug)]

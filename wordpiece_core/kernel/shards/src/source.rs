@@ -10,8 +10,7 @@ use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
 
 use crate::parquet_footer;
-use wordpiece_core::internals::caught;
-use wordpiece_core::{Error, Result};
+use wordpiece_core::{Error, Result, caught};
 
 /// The encodings that every reader knows.
 #[allow(deprecated)] // old files have levels that are packed by bits

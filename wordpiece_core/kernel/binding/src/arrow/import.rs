@@ -11,8 +11,7 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::{ArrayRef, make_array, new_empty_array};
 use arrow_schema::{DataType, Field};
 
-use wordpiece_core::internals::caught;
-use wordpiece_core::{Error, Result};
+use wordpiece_core::{Error, Result, caught};
 
 /// How deep types may be nested. What reads them recurses.
 const MOST_NESTED: usize = 256;

@@ -7,10 +7,10 @@ use wordpiece_core::encode::{
     BpeOptions, ModelOptions, PackOptions, Packer, RowColumns, RowOptions, TextPair, Tokenizer,
     TokenizerOptions, UnigramOptions, WordPieceOptions, encode_rows,
 };
-use wordpiece_core::internals::{PairCounter, caught};
+use wordpiece_core::internals::PairCounter;
 use wordpiece_core::text::TextOptions;
 use wordpiece_core::train::{RoundRuns, Splits};
-use wordpiece_core::{Error, Result};
+use wordpiece_core::{Error, Result, caught};
 use wordpiece_shards::id_pages::{Codec, IdPages};
 use wordpiece_testing::{peak_of, within};
 

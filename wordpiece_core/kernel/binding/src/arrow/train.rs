@@ -11,10 +11,10 @@ use foldhash::HashMap;
 use super::table::{Bits, Column, Count, Offset, table};
 use super::{batch, column, list, offsets, strings, to_int64};
 use wordpiece_core::internals::{
-    Candidate, Losses, Merge, PairCount, PairCounter, PairCounts, Place, RunSizes, SampledRun,
+    Candidate, Losses, PairCount, PairCounter, PairCounts, Place, RunSizes, SampledRun,
     SymbolCounts, Uses, add_pair, memory, no_token, pair_hash,
 };
-use wordpiece_core::train::Splits;
+use wordpiece_core::train::{Merge, Splits};
 use wordpiece_core::{Error, Result};
 
 table! {

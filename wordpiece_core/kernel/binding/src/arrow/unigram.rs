@@ -9,13 +9,12 @@ use foldhash::HashMap;
 use super::count::{each_word, with_rows, word_table};
 use super::table::{Bits, Column, Text, table};
 use wordpiece_core::internals::{
-    RunCounts, RunSplitter, add_run,
+    RunCounts, add_run,
     seeds::{BestSeeds, SeedPiece, find_seeds},
-    steps,
     sums::add,
 };
 use wordpiece_core::train::WordLimits;
-use wordpiece_core::unigram::UnigramModel;
+use wordpiece_core::unigram::{RunSplitter, UnigramModel};
 use wordpiece_core::{Error, Result};
 
 table! {
@@ -191,7 +190,7 @@ pub fn best_seeds(batches: &[RecordBatch], most: usize) -> Result<RecordBatch> {
 pub fn first_model(batches: &[RecordBatch]) -> Result<UnigramModel> {
     with_rows(batches, |rows| {
         let weight = |piece: &str, count| count as u128 * piece.chars().count() as u128;
-        steps::first_model(
+        wordpiece_core::unigram::first_model(
             rows.into_iter().map(|(p, count)| (p.into(), weight(p, count))).collect(),
         )
     })

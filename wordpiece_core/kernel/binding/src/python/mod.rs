@@ -10,8 +10,7 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
 use exchange::PyArrowArray;
-use wordpiece_core::internals::caught;
-use wordpiece_core::{Error, Result};
+use wordpiece_core::{Error, Result, caught};
 
 mod count;
 mod encode;

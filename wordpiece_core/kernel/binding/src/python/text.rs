@@ -10,9 +10,9 @@ use pyo3::pybacked::PyBackedStr;
 use super::exchange::{GivenArray, PyArrowArray};
 use super::{Exception, PyResult, choice, run};
 use crate::arrow;
-use wordpiece_core::internals::{CsvRows, caught, compile, unicode};
+use wordpiece_core::internals::{CsvRows, compile, unicode};
 use wordpiece_core::text::{Composed, TextOptions, TextRules};
-use wordpiece_core::{Error, Result};
+use wordpiece_core::{Error, Result, caught};
 
 /// The rules of a `tokenizer.json`.
 #[pyclass(name = "Composed", frozen)]

@@ -9,9 +9,9 @@ use super::{PyResult, choice, run, table};
 use crate::arrow::count::{WordTableBatch, word_table};
 use crate::arrow::unigram::{self as tables, PieceSums, TableSplitter};
 use wordpiece_core::Result;
-use wordpiece_core::internals::{Calculator, Lattices, RunCounts, RunSplitter, add_run, seeds};
+use wordpiece_core::internals::{Calculator, Lattices, RunCounts, add_run, seeds};
 use wordpiece_core::train::WordLimits;
-use wordpiece_core::unigram::{Corpus, Summand, Sums, UnigramModel};
+use wordpiece_core::unigram::{Corpus, RunSplitter, Summand, Sums, UnigramModel};
 
 /// Splits words into runs, which no piece crosses.
 #[pyclass(name = "RunSplitter", frozen)]

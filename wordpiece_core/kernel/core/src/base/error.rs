@@ -86,7 +86,7 @@ pub(crate) fn give_up(error: Error) -> ! {
     resume_unwind(Box::new(error)) // unlike a panic this calls no hook
 }
 
-/// Runs `work` and returns its result.
+/// Runs `work` and returns its result, or the reason why it was given up.
 ///
 /// # Errors
 ///

@@ -89,6 +89,7 @@ impl WordCounter {
 
     /// The same for a text that other bytes may follow: `bytes` are its own and those behind. That is
     /// faster, as the end of the text needs no care.
+    #[doc(hidden)] // see `internals`
     pub fn count_in_place(&mut self, group: Option<&str>, text: &str, bytes: &[u8]) {
         let number = self.number(group);
         let group = &mut self.groups[number];

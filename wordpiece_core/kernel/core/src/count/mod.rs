@@ -6,3 +6,4 @@ pub(crate) mod segment_counts;
 pub mod word_lists;
 
 pub use counter::{WordCounter, WordPartition};
+pub use word_lists::WordList;

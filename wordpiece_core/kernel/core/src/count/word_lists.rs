@@ -109,12 +109,8 @@ fn head(word: &str) -> u64 {
 }
 
 /// The partition that a word belongs to, from 0 to `partitions - 1`. It depends on the word alone.
-///
-/// # Panics
-///
-/// Panics if there are no partitions.
 pub fn partition(word: &str, partitions: usize) -> usize {
-    (fingerprint(word) % partitions as u64) as usize
+    (fingerprint(word) % partitions.max(1) as u64) as usize
 }
 
 /// Whether a word is in a sample of about one of `every` words. That depends on the word alone.

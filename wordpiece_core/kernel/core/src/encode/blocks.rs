@@ -39,7 +39,7 @@ pub fn encode_blocks<T: Send>(
         let texts = &texts[block.clone()];
         caught(|| finish(encode_rows(session, options, texts, block.start)?))
     };
-    let threads = threads.min(blocks.len());
+    let threads = threads.clamp(1, blocks.len());
     let shares: Vec<Share> =
         (0..threads).map(|thread| Share::new(thread, threads, blocks.len())).collect();
     let work = |thread: usize| {
@@ -81,7 +81,7 @@ fn blocks(options: &RowOptions, texts: &[TextPair<'_>], threads: usize) -> Vec<R
         let bytes = text.map_or(0, <[u8]>::len) + pair.flatten().map_or(0, <[u8]>::len);
         bytes.max(options.padded_length())
     };
-    let all: usize = texts.iter().map(size).sum();
+    let all = texts.iter().map(size).fold(0, usize::saturating_add);
     let most = if threads > 1 { (all / threads.saturating_mul(8)).max(LEAST) } else { usize::MAX };
     let most = most.min(MOST_IDS / 8);
     let (mut blocks, mut start, mut held) = (Vec::new(), 0, 0);
@@ -90,7 +90,7 @@ fn blocks(options: &RowOptions, texts: &[TextPair<'_>], threads: usize) -> Vec<R
             blocks.push(start..row);
             (start, held) = (row, 0);
         }
-        held += size(text);
+        held = size(text).saturating_add(held);
     }
     blocks.push(start..texts.len());
     blocks

@@ -35,7 +35,7 @@ pub(crate) use parts::Parts;
 pub use ranks::merges_of_ranks;
 
 /// How words become tokens by byte-pair encoding. Without an unknown token, a character that is no symbol
-/// vanishes.
+/// vanishes. Prefixes of symbols inside a word, `continuing_subword_prefix` of a `tokenizer.json`, are not known.
 ///
 /// # Examples
 ///
@@ -142,6 +142,9 @@ impl Bpe {
         let mut table = MergeTable::new(merges.len());
         let mut made: Vec<u32> = Vec::with_capacity(merges.len());
         let tied: HashSet<u32> = options.tied.iter().copied().collect();
+        if let Some(at) = tied.iter().find(|&&at| at as usize >= merges.len()) {
+            return Err(Error::data(format!("tied: {at} of {} merges", merges.len())));
+        }
         let mut rank_before = 0;
         let mut string = String::new();
         for (rank, &(left, right)) in merges.iter().enumerate() {

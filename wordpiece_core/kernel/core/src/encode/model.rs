@@ -173,8 +173,18 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Option`] if words of this model are not drawn so.
+    /// Returns [`Error::Option`] if words of this model are not drawn so, or if the number is none.
     pub(crate) fn sampler(&self, sampling: &Sampling) -> Result<Sampler> {
+        let (name, value, fits) = match sampling.kind {
+            SamplingKind::Alpha(alpha) => {
+                ("sample_alpha", alpha, alpha.is_finite() && alpha >= 0.0)
+            }
+            SamplingKind::Dropout(part) => ("bpe_dropout", part, (0.0..=1.0).contains(&part)),
+        };
+        if !fits {
+            let wanted = "a probability, or a power from 0";
+            return Err(Error::option(format!("{name} is {value}, not {wanted}")));
+        }
         let weights = match (self, sampling.kind) {
             (Model::Unigram(unigram), SamplingKind::Alpha(alpha)) => Some(unigram.weights(alpha)),
             (Model::Bpe(_), SamplingKind::Dropout(_)) => None,

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, caught};
 use crate::base::memory;
 use crate::encode::sampling::Sampling;
 use crate::encode::tokenizer::{Encoding, MOST_BYTES, Session};
@@ -36,14 +36,15 @@ pub enum Truncation {
 pub struct RowOptions {
     /// What a row of one text is made of, and a row of a pair.
     pub layouts: [Layout; 2],
-    /// The most tokens of a row, added ones included. None: any number.
+    /// The most tokens of a row, added ones included; but these are never left out. None: any number.
     pub max_length: Option<usize>,
     /// Which text of a pair is truncated.
     pub truncation: Truncation,
     /// How many tokens two successive rows of one text share. None: a text has one row, and what is
-    /// over the length is dropped.
+    /// over the length is dropped. Without `max_length` nothing is.
     pub stride: Option<usize>,
-    /// The id of the token that rows are filled up with, to `max_length`. None: they are not.
+    /// The id of the token that rows are filled up with, to `max_length`. None: they are not. Any id is
+    /// taken.
     pub pad_id: Option<u32>,
     /// How tokenizations are sampled, if they are.
     pub sampling: Option<Sampling>,
@@ -54,11 +55,12 @@ pub struct RowOptions {
 /// What a row is made of: the added tokens, each with its token type, and the types of the texts.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    /// The tokens at the beginning of a row, between two texts, and at the end.
+    /// The tokens at the beginning of a row, between two texts, and at the end. Any id is taken.
     pub added: [Vec<(u32, i8)>; 3],
     /// The token type of each text.
     pub types: [i8; 2],
-    /// The same where a text is not shown from its beginning on, in further rows of a stride.
+    /// The same where a text is not shown from its beginning on, in further rows of a stride. Of pairs
+    /// Hugging Face tokenizers has 0 and 1 there, whatever the types are.
     pub overflow_types: [i8; 2],
 }
 
@@ -238,8 +240,18 @@ impl RowOptions {
 ///
 /// Returns [`Error::Data`] if a text cannot be truncated as the options demand, if a text has 2^31 bytes or
 /// more where offsets are wanted or the model is not WordPiece, or if there are 2^31 ids or more;
-/// [`Error::Option`] if words of the model are not drawn as the options say.
+/// [`Error::Option`] if words of the model are not drawn as the options say, or if a text is longer than a row
+/// and the stride is not less than what a row has of it; [`Error::Memory`].
 pub fn encode_rows(
+    session: &mut Session<'_>,
+    options: &RowOptions,
+    texts: &[TextPair<'_>],
+    first: usize,
+) -> Result<Rows> {
+    caught(|| rows_of(session, options, texts, first))
+}
+
+fn rows_of(
     session: &mut Session<'_>,
     options: &RowOptions,
     texts: &[TextPair<'_>],

@@ -17,7 +17,7 @@ pub struct Sampling {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SamplingKind {
     /// One of all the segmentations of a word by a unigram model, each with a probability in proportion to its
-    /// own to this power.
+    /// own to this power, 0 at least.
     Alpha(f64),
     /// Which merges of BPE are left out, each with this probability.
     Dropout(f64),

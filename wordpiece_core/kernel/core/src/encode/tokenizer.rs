@@ -35,7 +35,7 @@ pub use trimming::OffsetTrimming;
 
 /// What a tokenizer is made of. A `tokenizer.json` has the same.
 pub struct TokenizerOptions<'a> {
-    /// The tokens, by id.
+    /// The tokens, by id. Of equal ones the last one is found.
     pub vocabulary: &'a [&'a str],
     /// How texts become words: the normalizer and the pre-tokenizer.
     pub text: TextRules,
@@ -119,19 +119,24 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Option`] if an id is that of no token, if WordPiece or Unigram has no unknown token,
-    /// or if no search for the added tokens can be built; [`Error::Data`] if a merge makes no token or is there
+    /// Returns [`Error::Option`] if an id is that of no token, if WordPiece or Unigram has no unknown token, if
+    /// [`Composed`](crate::text::Composed) rules are of bytes and the model is not, or the other way round, or if
+    /// no search for the added tokens can be built; [`Error::Data`] if a merge makes no token or is there
     /// twice, if there are not as many scores as tokens, or one is no number.
     pub fn new(options: TokenizerOptions<'_>) -> Result<Self> {
         let TokenizerOptions { vocabulary: tokens, text, unk_id, hidden, .. } = options;
         let mut added_tokens = options.added_tokens;
         let added = added_tokens.iter().map(|token| token.id);
-        if let Some(id) = added.chain(unk_id).find(|&id| id as usize >= tokens.len()) {
+        let given = added.chain(unk_id).chain(hidden.iter().copied());
+        if let Some(id) = given.into_iter().find(|&id| id as usize >= tokens.len()) {
             return Err(Error::option(format!("id {id} of {} tokens", tokens.len())));
         }
         let hidden = &hidden.iter().copied().collect();
         let model = Model::new(Vocabulary { tokens, unk_id, hidden }, options.model)?;
         if let TextRules::Composed(rules) = &text {
+            if rules.of_bytes != model.is_of_bytes() {
+                return Err(Error::option("either the words or the tokens are of bytes, not both"));
+            }
             for token in added_tokens.iter_mut().filter(|token| token.normalized) {
                 token.content = rules.normalized_token(&token.content);
             }

@@ -147,11 +147,11 @@ impl Unigram {
             false => scores.iter().copied().fold(f64::INFINITY, f64::min) - UNK_PENALTY,
         };
         let mut scores = scores.to_vec();
-        for id in user_defined.iter().copied() {
-            let bytes = vocabulary.get(id as usize).map_or(0, |token| token.len());
-            if let Some(score) = scores.get_mut(id as usize) {
-                *score = f64::from((0.1 * (bytes as f64 - 1.0)) as f32);
-            }
+        for &id in &user_defined {
+            let unknown =
+                || Error::data(format!("user_defined: {id} of {} tokens", vocabulary.len()));
+            let token = vocabulary.get(id as usize).ok_or_else(unknown)?;
+            scores[id as usize] = f64::from((0.1 * (token.len() as f64 - 1.0)) as f32);
         }
         check_scores(&scores, vocabulary.len())?;
         let exact = found.iter().all(|&(_, id)| is_exact(scores[id as usize]));

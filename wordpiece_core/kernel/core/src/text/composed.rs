@@ -32,12 +32,12 @@ use crate::text::segments::SegmentSink;
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::text::Composed;
+/// use wordpiece_core::text::{Composed, TextRules};
 ///
 /// let digits = r#"{"type": "Digits", "individual_digits": false}"#;
 /// let rules = Composed::new(Some(r#"{"type": "Lowercase"}"#), Some(digits), false).unwrap();
-/// let pieces = rules.pieces(rules.normalized("In 1999", 0, true), true);
-/// let words: Vec<&str> = pieces.ranges.iter().map(|r| &pieces.text.text()[r.clone()]).collect();
+/// let mut words = Vec::new();
+/// TextRules::Composed(rules.into()).segments("In 1999", |word| words.push(word.raw.to_string()));
 /// assert_eq!(words, ["in ", "1999"]);
 /// ```
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub struct Composed {
     marks: Option<SpaceMarks>,
     /// Splits texts before they are normalized, if that can be.
     spaces: Option<SpaceSplitter>,
+    /// Whether words are the bytes of the text, and not GPT-2's characters for them.
+    pub(crate) of_bytes: bool,
 }
 
 /// How rules that only write [`SPACE_MARK`]s for spaces put one before a text.
@@ -68,8 +70,8 @@ impl Composed {
     /// # Arguments
     ///
     /// * `normalizer`, `pre_tokenizer` - The parts as JSON; None: there is none.
-    /// * `of_bytes` - Whether the model takes words as bytes, so that those are not written as GPT-2's
-    ///   characters at the end.
+    /// * `of_bytes` - Whether the model takes words as bytes ([`WordBoundary::Bytes`](super::WordBoundary)), so
+    ///   that those are not written as GPT-2's characters at the end.
     ///
     /// # Errors
     ///
@@ -88,7 +90,7 @@ impl Composed {
         if of_bytes && !matches!(steps.pop(), Some(PreTokenizer::ByteCharacters)) {
             return Err(Error::data("the last pre-tokenizer does not write bytes"));
         }
-        Ok(Composed::of(normalizer, steps))
+        Ok(Composed { of_bytes, ..Composed::of(normalizer, steps) })
     }
 
     /// Those of GPT-2, as far as they are of text. `add_prefix_space`: whether a space is put before a text,
@@ -96,7 +98,7 @@ impl Composed {
     pub fn gpt2(add_prefix_space: bool) -> Self {
         let prefix = add_prefix_space.then_some(PreTokenizer::PrefixSpace);
         let steps = prefix.into_iter().chain([PreTokenizer::Pattern(Pattern::GPT2)]);
-        Composed::of(None, steps.collect())
+        Composed { of_bytes: true, ..Composed::of(None, steps.collect()) }
     }
 
     fn of(normalizer: Option<Normalizer>, steps: Vec<PreTokenizer>) -> Self {
@@ -119,7 +121,15 @@ impl Composed {
             _ => None,
         };
         let spaces = SpaceSplitter::of(normalizer.as_ref(), &steps);
-        Composed { normalizer, steps, needs_origins, needs_origins_of_changed, marks, spaces }
+        Composed {
+            normalizer,
+            steps,
+            needs_origins,
+            needs_origins_of_changed,
+            marks,
+            spaces,
+            of_bytes: false,
+        }
     }
 
     /// Whether a text is normalized already, as far as can be told quickly, and its pieces can do without

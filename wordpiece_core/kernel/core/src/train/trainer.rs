@@ -32,7 +32,8 @@ pub struct TrainOptions {
     pub vocab_size: usize,
     /// What ranks pairs.
     pub criterion: Criterion,
-    /// The count that a pair needs to be merged. None: it falls (see `lower_support`).
+    /// The count that a pair needs to be merged, 1 at least. None: it begins high, and falls to 1 while no pair
+    /// has it.
     pub min_pair_count: Option<u64>,
 }
 
@@ -130,7 +131,9 @@ pub struct Candidates {
 impl Trainer {
     /// A training at its beginning. `tokens`: the special tokens and the alphabet.
     pub fn new(tokens: Tokens, options: TrainOptions) -> Self {
-        let support = options.min_pair_count.unwrap_or(0);
+        let min_pair_count = options.min_pair_count.map(|count| count.max(1));
+        let options = TrainOptions { min_pair_count, ..options };
+        let support = min_pair_count.unwrap_or(0);
         let (merges, round) = (Vec::new(), Round::default());
         Trainer {
             options,

@@ -37,7 +37,7 @@ const TABLE: usize = 1 << 16;
 /// # Examples
 ///
 /// ```
-/// use wordpiece_core::internals::RunSplitter;
+/// use wordpiece_core::unigram::RunSplitter;
 ///
 /// let splitter = RunSplitter::new(None, 100);
 /// let mut runs = Vec::new();
@@ -52,7 +52,7 @@ pub struct RunSplitter {
 }
 
 impl RunSplitter {
-    /// A splitter. `alphabet`: the characters of runs, in addition to [`SPACE_MARK`]; None: all. `most`: the
+    /// A splitter. `alphabet`: the characters of runs, in addition to `▁`; None: all. `most`: the
     /// most characters of a run; longer ones are left out.
     pub fn new(alphabet: Option<&str>, most: usize) -> Self {
         let alphabet = alphabet.map(|characters| characters.chars().collect());
@@ -63,7 +63,7 @@ impl RunSplitter {
         splitter
     }
 
-    /// Calls `each` with every run of a word and its number of characters. [`SPACE_MARK`] is put
+    /// Calls `each` with every run of a word and its number of characters. `▁` is put
     /// before the word unless it is there. `buffer` holds the word meanwhile.
     pub fn each_run(&self, word: &str, buffer: &mut String, mut each: impl FnMut(&str, usize)) {
         buffer.clear();

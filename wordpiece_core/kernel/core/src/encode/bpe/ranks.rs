@@ -4,6 +4,7 @@ use foldhash::HashMap;
 
 use super::BpeScratch;
 use super::merge_table::MergeTable;
+use crate::base::error::{Error, Result};
 use crate::base::trie::NONE;
 
 /// The merge that makes each token, in the order of ranks, where one does. Merges of later ranks may make
@@ -19,6 +20,10 @@ use crate::base::trie::NONE;
 /// * `ranks` - Their ranks. Of those that have one rank, the leftmost in a word is made first.
 /// * `by_character` - Whether a token begins as its characters, not as its bytes.
 ///
+/// # Errors
+///
+/// Returns [`Error::Data`] if there is not one rank for each token.
+///
 /// # Examples
 ///
 /// ```
@@ -26,9 +31,16 @@ use crate::base::trie::NONE;
 ///
 /// let tokens: [&[u8]; 6] = [b"a", b"b", b"c", b"ab", b"bc", b"abc"];
 /// let ranks = [0, 1, 2, 3, 4, 5];
-/// assert_eq!(merges_of_ranks(&tokens, &ranks, false), [(0, 1), (1, 2), (3, 2)]);
+/// assert_eq!(merges_of_ranks(&tokens, &ranks, false).unwrap(), [(0, 1), (1, 2), (3, 2)]);
 /// ```
-pub fn merges_of_ranks(tokens: &[&[u8]], ranks: &[u32], by_character: bool) -> Vec<(u32, u32)> {
+pub fn merges_of_ranks(
+    tokens: &[&[u8]],
+    ranks: &[u32],
+    by_character: bool,
+) -> Result<Vec<(u32, u32)>> {
+    if tokens.len() != ranks.len() {
+        return Err(Error::data(format!("ranks: {} of {} tokens", ranks.len(), tokens.len())));
+    }
     let ids: HashMap<&[u8], u32> = tokens.iter().copied().zip(0..).collect();
     let mut by_length: Vec<u32> = (0..).take(tokens.len()).collect();
     by_length.sort_by_key(|&id| tokens[id as usize].len());
@@ -54,5 +66,5 @@ pub fn merges_of_ranks(tokens: &[&[u8]], ranks: &[u32], by_character: bool) -> V
         }
     }
     merges.sort_unstable();
-    merges.into_iter().map(|(.., pair)| pair).collect()
+    Ok(merges.into_iter().map(|(.., pair)| pair).collect())
 }

@@ -106,7 +106,7 @@ fn tokens_that_are_ranked_in_any_order_are_merged_as_by_definition() {
         let bytes: Vec<&[u8]> = tokens.iter().map(String::as_bytes).collect();
         let each = [1, 1, 3][random.below(3)]; // so many tokens have one rank
         let ranks: Vec<u32> = (0..tokens.len() as u32).map(|id| id / each).collect();
-        let pairs = merges_of_ranks(&bytes, &ranks, random.below(2) == 0);
+        let pairs = merges_of_ranks(&bytes, &ranks, random.below(2) == 0).unwrap();
         let rank_of = |&(left, right): &(u32, u32)| {
             let made = tokens[left as usize].clone() + &tokens[right as usize];
             ranks[tokens.iter().position(|token| *token == made).unwrap()]

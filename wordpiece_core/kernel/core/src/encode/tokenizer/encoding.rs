@@ -52,11 +52,6 @@ impl Encoding {
         self.ids.len() - self.first
     }
 
-    /// Whether there are no tokens.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Has the ids of the next text be appended to these.
     pub(crate) fn append_to(&mut self, ids: Vec<u32>) {
         (self.first, self.ids) = (ids.len(), ids);

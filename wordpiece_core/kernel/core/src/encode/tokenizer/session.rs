@@ -73,7 +73,7 @@ impl Session<'_> {
     /// # Errors
     ///
     /// Returns [`Error::Option`](crate::base::error::Error::Option) if words of the model are not drawn so.
-    pub fn set_sampling(&mut self, sampling: Option<&Sampling>) -> Result<()> {
+    pub(crate) fn set_sampling(&mut self, sampling: Option<&Sampling>) -> Result<()> {
         let as_before = self.drawing.as_ref().map(|drawing| &drawing.sampling) == sampling;
         if !as_before {
             let model = &self.tokenizer.model;
@@ -94,7 +94,7 @@ impl Session<'_> {
     /// * `text` - The text. If spans are wanted, it may have 2^31 - 1 bytes at most.
     /// * `spans` - Whether spans are wanted, not ids alone.
     /// * `encoding` - Where the tokens are written. It is cleared first.
-    pub fn encode(&mut self, text: &str, spans: bool, encoding: &mut Encoding) {
+    pub(crate) fn encode(&mut self, text: &str, spans: bool, encoding: &mut Encoding) {
         encoding.clear();
         if let Some(drawing) = &mut self.drawing {
             drawing.random = SplitMix64::of(drawing.sampling.seed, text.as_bytes());

@@ -4,11 +4,13 @@ use super::cache::{CACHE_LIMIT, CACHED, Caches};
 use super::*;
 use crate::encode::added_tokens::AddedToken;
 use crate::encode::bpe::BpeOptions;
+use crate::encode::sampling::{Sampling, SamplingKind};
 use crate::encode::unigram::UnigramOptions;
 use crate::encode::wordpiece::WordPieceOptions;
 use crate::text::bert::{BertRules, TextOptions};
 use crate::text::compile::compile;
 use crate::text::composed::Composed;
+use crate::text::marks::WordBoundary;
 use wordpiece_testing::{Random, peak_of};
 
 const VOCABULARY: [&str; 8] = ["[UNK]", "[SEP]", "a", "##a", "ab", "##b", "日", "!"];
@@ -297,5 +299,31 @@ fn text_that_is_split_at_spaces_first_is_encoded_as_it_is_as_a_whole() {
                 assert_eq!(found.words, expected.words, "{said}");
             }
         }
+    }
+}
+
+#[test]
+fn options_that_cannot_be_are_errors() {
+    let vocabulary = ["[UNK]", "a", "b", "ab"];
+    let wordpiece = TokenizerOptions {
+        unk_id: Some(0),
+        ..TokenizerOptions::new(&vocabulary, TextOptions::default(), WordPieceOptions::default())
+    };
+    let fails = |options| matches!(Tokenizer::new(options), Err(Error::Option(_)));
+    let bpe = BpeOptions { merges: &[(1, 2)], ..BpeOptions::default() };
+    let bytes = BpeOptions { word_boundary: WordBoundary::Bytes, ..bpe.clone() };
+    let text = || TextRules::Composed(Arc::new(Composed::gpt2(false)));
+    assert!(fails(TokenizerOptions { hidden: &[4], ..wordpiece }));
+    assert!(fails(TokenizerOptions::new(&vocabulary, text(), bpe.clone())));
+    assert!(!fails(TokenizerOptions::new(&vocabulary, text(), bytes)));
+    let tied = BpeOptions { tied: &[1], ..bpe.clone() };
+    assert!(
+        Tokenizer::new(TokenizerOptions::new(&vocabulary, TextOptions::default(), tied)).is_err()
+    );
+    let tokenizer = made(vec![], TokenizerOptions::new(&vocabulary, TextOptions::default(), bpe));
+    for dropout in [f64::NAN, -0.1, 1.1] {
+        let sampling = Some(Sampling { kind: SamplingKind::Dropout(dropout), seed: 1 });
+        let options = RowOptions { sampling, ..RowOptions::default() };
+        assert!(matches!(tokenizer.encode(&["ab"], &options), Err(Error::Option(_))));
     }
 }
