@@ -23,7 +23,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from apache_beam.pvalue import TaggedOutput
-from apache_beam.transforms.window import IntervalWindow, NonMergingWindowFn
+from apache_beam.transforms.window import GlobalWindow, IntervalWindow, NonMergingWindowFn
 from apache_beam.typehints.row_type import RowTypeConstraint
 from apache_beam.typehints.schemas import named_fields_from_element_type
 from apache_beam.utils.timestamp import Timestamp
@@ -36,7 +36,9 @@ from pipelines.encoding.options import ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files import outputs
 from pipelines.files.batches import from_bytes, one_batch, to_bytes
+from pipelines.files.columns import check_once, path_of, picked
 from pipelines.files.inputs import TextColumns, open_shard, resolve
+from pipelines.files.schemas import PLAIN
 from pipelines.running.figures import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
 from wordpiece_core.declaration import Declared
@@ -80,7 +82,8 @@ class _Batching:
     delay: float
 
     def __post_init__(self) -> None:
-        if self.size < 1 or self.delay < 0:
+        numbers = isinstance(self.size, int) and isinstance(self.delay, int | float)
+        if not numbers or self.size < 1 or not self.delay >= 0:
             raise OptionError("`batch_size` must be 1 or more, and `max_delay` 0 or more")
 
 
@@ -235,15 +238,19 @@ class ReadTexts(beam.PTransform):
         super().__init__()
         self.text_column = text_column
         self.kept = None if keep_columns is None else [*keep_columns]
-        if self.kept is not None and text_column not in self.kept:
-            self.kept.append(text_column)
+        column = text_column.partition(".")[0]
+        if self.kept is not None and not {text_column, column} & {*self.kept}:
+            self.kept.append(column)
 
     def expand(self, files: beam.PCollection) -> beam.PCollection:
         """The tables: row groups of Parquet, some megabytes of other formats."""
         return files | "read" >> beam.FlatMap(self._tables).with_output_types(pa.Table)
 
     def _tables(self, file: Any) -> Iterator[pa.Table]:
-        (found,) = resolve([file if isinstance(file, str) else file.path])
+        path = file if isinstance(file, str) else file.path
+        found, *others = resolve([path])
+        if others:
+            raise InputError(f"ReadTexts: {path} is not one file; match files by beam.io.fileio")
         for batch in open_shard(found, TextColumns(self.text_column), self.kept).batches():
             yield batch.table
 
@@ -253,8 +260,11 @@ class WriteShards(beam.PTransform):
     each window, up to `num_shards` files, which appear complete. A bundle that is repeated replaces
     its file by itself. Gives the paths of the files.
 
-    The names have the window, in UTC (`20261126T110000Z-20261126T110100Z-00000-of-00001.parquet`);
-    without windows they begin with `part`. What arrives late has `-pane-1` and so on at their end.
+    The names have the window, in UTC (`20261126T110000Z-20261126T110100Z-00000-of-00001.parquet`,
+    with a fraction where seconds are not whole); without windows they begin with `part`. What
+    arrives late has `-pane-1` and so on at their end. Files of other runs stay where they are: give
+    each run with another `num_shards` a directory of its own.
+
     A table is a row group; which shard it is in follows from its contents, and the order in a shard
     is that in which Beam delivers it.
 
@@ -264,8 +274,9 @@ class WriteShards(beam.PTransform):
             that is repeated must have the same tables, as those of `ReadTexts` are.
 
     Raises:
-        InputError: While the pipeline runs, for an element that is not a table or record batch, and
-            for tables with other columns than another one of the same shard.
+        InputError: While the pipeline runs, for an element that is not a table or record batch, for
+            tables with other columns than another one of the same shard, and for windows that are
+            no intervals of time.
 
     >>> with beam.Pipeline() as pipeline:
     ...     tables = pipeline | beam.Create(["corpus/a.txt"]) | ReadTexts()
@@ -307,19 +318,36 @@ class _WriteShard(beam.DoFn):
         pane: Any = beam.DoFn.PaneInfoParam,
     ) -> Iterator[str]:
         number, tables = element
-        of = "part"
-        if isinstance(window, IntervalWindow):
-            of = "-".join(
-                f"{t.to_utc_datetime():%Y%m%dT%H%M%SZ}" for t in (window.start, window.end)
-            )
-        late = f"-pane-{pane.index}" if pane.index > 0 else ""
-        name = f"{of}-{number:05}-of-{self.num_shards:05}{late}.parquet"
-        path = join(self.output, name)
         batches = map(from_bytes, tables)
-        first = next(batches)
+        first = next(batches, None)
+        if first is None:  # a pane without elements
+            return
+        late = f"-pane-{pane.index}" if pane.index > 0 else ""
+        name = f"{_name_of(window)}-{number:05}-of-{self.num_shards:05}{late}.parquet"
+        path = join(self.output, name)
         same = _with_schema(chain([first], batches), first.schema, path)
         outputs.write_parquet(path, same, first.schema, compression="zstd")
         yield path
+
+
+def _name_of(window: Any) -> str:
+    """What the files of a window begin with. InputError for a window that has no name."""
+    if isinstance(window, GlobalWindow):
+        return "part"
+    if not isinstance(window, IntervalWindow):
+        kind = type(window).__name__
+        raise InputError(f"WriteShards: files are named by intervals of time, and {kind} is none")
+    try:
+        times = [time.to_utc_datetime() for time in (window.start, window.end)]
+    except OverflowError as error:
+        raise InputError(
+            "WriteShards: a window before the year 1; give the elements timestamps"
+            " (beam.window.TimestampedValue)"
+        ) from error
+    whole = not any(time.microsecond for time in times)
+    return "-".join(
+        f"{time:{'%Y%m%dT%H%M%SZ' if whole else '%Y%m%dT%H%M%S.%fZ'}}" for time in times
+    )
 
 
 def _with_schema(
@@ -600,13 +628,20 @@ def _with_columns(element: Any, added: pa.Table, sources: pa.ChunkedArray | None
     """A record batch or a table with the added columns."""
     _check_free(element.schema.names, added.column_names)
     table = pa.Table.from_batches([element]) if isinstance(element, pa.RecordBatch) else element
-    table = table if sources is None else table.take(sources)
+    table = table if sources is None else _taken(table, sources)
     for name in added.column_names:
         table = table.append_column(name, added[name])
     if isinstance(element, pa.Table):
         return table
     columns = [column.combine_chunks() for column in table.columns]
-    return pa.record_batch(columns, names=table.column_names)
+    return pa.record_batch(columns, schema=table.schema)
+
+
+def _taken(table: pa.Table, rows: pa.ChunkedArray) -> pa.Table:
+    """Rows of a table. Arrow cannot take those of views, so these are converted."""
+    plain = [PLAIN.get(kind, kind) for kind in table.schema.types]
+    fields = [field.with_type(kind) for field, kind in zip(table.schema, plain, strict=True)]
+    return table.cast(pa.schema(fields)).take(rows).cast(table.schema)
 
 
 def _texts(element: Any, column: str) -> Any:
@@ -616,9 +651,11 @@ def _texts(element: Any, column: str) -> Any:
         return element
     if isinstance(element, pa.RecordBatch | pa.Table):
         names = element.schema.names
-        if column in names:
-            texts = element.column(column)
-            texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+        check_once(type(element).__name__, names, column)
+        if path_of(element.schema, column):
+            is_batch = isinstance(element, pa.RecordBatch)
+            table = pa.Table.from_batches([element]) if is_batch else element
+            texts = picked(table, column).combine_chunks()
             return texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
     else:
         fields = element if isinstance(element, Mapping) else _fields(element)

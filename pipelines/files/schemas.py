@@ -41,8 +41,20 @@ def _joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         kind = pa.unify_schemas(both, promote_options="permissive").field(0).type
     except pa.ArrowException:
         return None
+    if not (_keeps_decimals(one, kind) and _keeps_decimals(other, kind)):
+        return None
     is_bytes = [pa.types.is_binary(k) or pa.types.is_large_binary(k) for k in (one, other, kind)]
     return None if is_bytes[2] and not (is_bytes[0] and is_bytes[1]) else kind
+
+
+def _keeps_decimals(kind: pa.DataType, joined: pa.DataType) -> bool:
+    """Whether no decimals of a type become floats. Arrow would round them, and not say so."""
+    if pa.types.is_decimal(kind):
+        return bool(pa.types.is_decimal(joined))
+    if pa.types.is_struct(kind):
+        return all(_keeps_decimals(field.type, joined.field(field.name).type) for field in kind)
+    fields = range(kind.num_fields)
+    return all(_keeps_decimals(kind.field(i).type, joined.field(i).type) for i in fields)
 
 
 def _decoded(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
@@ -62,7 +74,7 @@ def conformed(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
         column = table.column(field.name)
         try:
             columns.append(column if column.type == field.type else column.cast(field.type))
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise ColumnError(
                 f"{path}: column {field.name!r} is {field.type} because of other inputs, and cannot"
                 f" hold all values here ({one_line(error)}); leave it out with"

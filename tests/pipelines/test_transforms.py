@@ -14,23 +14,28 @@ import pyarrow.parquet as pq
 import pytest
 from apache_beam.io import WriteToParquet
 from apache_beam.io.fileio import MatchContinuously, MatchFiles
+from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.testing.test_pipeline import TestPipeline as LocalPipeline
 from apache_beam.testing.test_stream import TestStream as StreamOfTests
 from apache_beam.testing.util import assert_that, equal_to
+from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
 from apache_beam.transforms.window import (
+    BoundedWindow,
     FixedWindows,
     GlobalWindows,
+    IntervalWindow,
     Sessions,
     SlidingWindows,
     TimestampedValue,
 )
-from apache_beam.utils.timestamp import Timestamp
+from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming, WindowedValue
 
 import pipelines
 import wordpiece_core as wp
 from pipelines import transforms
 from wordpiece_core import reference
+from wordpiece_core.errors import InputError
 from wordpiece_core.options import ENCODING_COLUMNS
 
 from .corpora import english
@@ -157,6 +162,35 @@ def test_pairs_and_what_is_asked_for_beside_ids() -> None:
         )
         ids = {"input_ids": [2, 4, 3, 5, 5, 3], "token_type_ids": [0, 0, 0, 1, 1, 1]}
         assert_that(encoded, equal_to([{"q": "a", "p": "b b b"} | ids]))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.binary_view()])
+def test_a_record_batch_keeps_its_schema(kind: pa.DataType) -> None:
+    texts = pa.array(["a b a b", "b"], kind)
+    field = pa.field("text", kind, nullable=False, metadata={"k": "v"})
+    batch = pa.record_batch([texts], schema=pa.schema([field], metadata={"m": "n"}))
+
+    def check(made: pa.RecordBatch) -> None:
+        assert made.schema.field("text").equals(field, check_metadata=True)
+        assert made.schema.metadata == {b"m": b"n"}
+        assert made["text"].cast(pa.string()).to_pylist() == ["a b a b"] * 3 + ["b"]
+
+    with LocalPipeline() as p:
+        encode = pipelines.EncodeTexts(TOKENIZER, max_length=4, stride=1)
+        p | beam.Create([batch]) | encode | beam.Map(check)
+
+
+def test_texts_of_batches_may_be_fields_of_structs() -> None:
+    table = pa.table({"meta": [{"body": "a b"}, None]})
+    with LocalPipeline() as p:
+        encode = pipelines.EncodeTexts(TOKENIZER, text_column="meta.body")
+        ids = (
+            p | beam.Create([table]) | encode | beam.Map(lambda made: made["input_ids"].to_pylist())
+        )
+        assert_that(ids, equal_to([[[2, 4, 5, 3], None]]))
+    twice = pa.table([["a"], ["b"]], names=["text", "text"])
+    with pytest.raises(Exception, match="two columns are named 'text'"), LocalPipeline() as p:
+        p | beam.Create([twice]) | pipelines.EncodeTexts(TOKENIZER)
 
 
 def test_elements_keep_their_windows_and_timestamps() -> None:
@@ -347,6 +381,60 @@ def test_tables_become_shards_by_window(tmp_path: Path) -> None:
         rows = [t for name, rows in found.items() if name.name.startswith(window) for t in rows]
         assert sorted(rows) == sorted(wanted)
     assert pq.read_schema(files[0]).field("input_ids").type == pa.list_(pa.int32())
+
+
+def test_no_two_windows_have_one_file(tmp_path: Path) -> None:
+    with LocalPipeline() as p:
+        tables = p | beam.Create(range(8)) | beam.Map(_a_table_each_quarter_of_a_second)
+        tables | beam.WindowInto(FixedWindows(0.25)) | pipelines.WriteShards(str(tmp_path))
+    rows = [pq.read_table(path)["text"].to_pylist() for path in tmp_path.iterdir()]
+    assert sorted(rows) == [[f"t{i}"] for i in range(8)]
+
+
+def _a_table_each_quarter_of_a_second(i: int) -> TimestampedValue:
+    return TimestampedValue(pa.table({"text": [f"t{i}"]}), 1e9 + i / 4)
+
+
+def test_a_pane_without_elements_has_no_file(tmp_path: Path) -> None:
+    tables = [TimestampedValue(pa.table({"text": [str(i)]}), i * 10) for i in range(4)]
+    stream = StreamOfTests()
+    for table in tables:
+        stream = stream.add_elements([table]).advance_watermark_to(table.timestamp)
+    stream = stream.advance_watermark_to_infinity()
+    early = AfterWatermark(early=AfterCount(1))
+    with LocalPipeline(options=PipelineOptions(streaming=True)) as p:
+        windows = beam.WindowInto(
+            FixedWindows(20), trigger=early, accumulation_mode=AccumulationMode.DISCARDING
+        )
+        p | stream | windows | pipelines.WriteShards(str(tmp_path))
+    rows = [text for path in tmp_path.iterdir() for text in pq.read_table(path)["text"].to_pylist()]
+    assert sorted(rows) == ["0", "1", "2", "3"]
+
+
+class _Numbered(BoundedWindow):
+    """A window that is no interval."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Numbered) and self.number == other.number
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+@pytest.mark.parametrize(
+    ("window", "reason"),
+    [
+        (IntervalWindow(MIN_TIMESTAMP, 0), "give the elements timestamps"),
+        (_Numbered(1), "files are named by intervals of time, and _Numbered is none"),
+    ],
+)
+def test_windows_without_a_name_are_an_error(window: Any, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        transforms._name_of(window)
 
 
 def test_shards_without_windows_are_the_same_again(tmp_path: Path) -> None:

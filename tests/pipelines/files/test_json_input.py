@@ -159,6 +159,15 @@ def test_numbers_that_no_type_holds_are_refused(
             assert rows_of(file, ["text"]) == [{"text": "a"}] * len(values)
 
 
+def test_the_name_of_a_nested_text_is_no_column_to_keep(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", '{"meta": {"body": "a"}, "x": 1}\n')
+    message = fault(lambda: open_shard(file, TextColumns("meta.body"), ["meta.body"]))
+    assert message == f"{file.path}: no column 'meta.body' to keep; it has 'meta', 'x'"
+    own = write(tmp_path / "b.jsonl", '{"meta.body": "a", "x": 1}\n')
+    (batch,) = open_shard(own, TextColumns("meta.body"), ["meta.body"]).batches()
+    assert batch.table.to_pylist() == [{"meta.body": "a"}]
+
+
 @pytest.mark.parametrize("block", [1, 1 << 20])
 def test_lone_surrogates_that_are_escaped_are_replaced_and_counted(
     tmp_path: Path, block: int

@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -436,6 +437,23 @@ def test_values_that_no_type_of_all_inputs_holds_are_named(
     (tmp_path / "in" / "b.jsonl").write_text(f'{{"text": "b", "x": {value}}}\n')
     call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
     assert reason in wordpiece(*call, "--shuffle", "1", *ONE_WORKER).fault
+
+
+@pytest.mark.parametrize("other", [pa.float32(), pa.float64(), pa.float16()])
+@pytest.mark.parametrize("nested", [False, True])
+def test_decimals_do_not_become_floats(
+    tmp_path: Path, tokenizer: str, other: pa.DataType, nested: bool
+) -> None:
+    (tmp_path / "in").mkdir()
+    for name, value, kind in (("a", Decimal("1.10"), pa.decimal128(10, 2)), ("b", 0.5, other)):
+        price = pa.array([value], pa.float64() if other == kind else kind).cast(kind)
+        if nested:
+            price = pa.StructArray.from_arrays([pa.ListArray.from_arrays([0, 1], price)], ["p"])
+        pq.write_table(pa.table({"text": ["a"], "x": price}), tmp_path / "in" / f"{name}.parquet")
+    call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    fault = wordpiece(*call, *ONE_WORKER).fault
+    assert "b.parquet: column 'x' is" in fault
+    assert "a.parquet; leave it out with" in fault
 
 
 # --- Workers, runners, reruns ---------------------------------------------------------------------
