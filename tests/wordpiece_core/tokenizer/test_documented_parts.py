@@ -5,6 +5,7 @@ import re
 import warnings
 from base64 import b64encode
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,12 @@ def with_vanishing_token() -> Json:
     return made
 
 
+def with_replace(regex: str) -> Json:
+    made = with_part("pre_tokenizer", "ByteLevel")
+    pattern = {"Regex": regex}
+    return made | {"normalizer": {"type": "Replace", "pattern": pattern, "content": "a"}}
+
+
 def with_other_unknown_token() -> Json:
     made = wordpiece()
     made["model"]["unk_token"] = "a"
@@ -151,6 +158,8 @@ BY_LIBRARY: dict[str, list[Callable[[], Json]]] = {
     ],
     "a post-processor with `trim_offsets` after one that adds special tokens": [with_late_trimming],
     "ids without a token between others": [with_gap],
+    "a `Replace` by a regular expression that may match nothing, such as `^` or `x*`, and"
+    " `ByteLevel`": [partial(with_replace, regex) for regex in ("(?=b)", "a|", "a{0,2}")],
     "an added token that is `normalized`, and of which the normalizer leaves nothing": [
         with_vanishing_token
     ],
@@ -176,6 +185,7 @@ def library_part(tokenizer: Json, path: Path) -> str | None:
 
 def test_the_kernel_encodes_what_differs_in_no_part(tmp_path: Path) -> None:
     usual = [of_model(), wordpiece(), wordpiece(words="WhitespaceSplit")]
+    usual += map(with_replace, (r"\s+", " {2,}", r"\n|\r\n", r"[^a\]]", "a|b", r"\p{Lu}"))
     for made in [*usual, with_template(["a", "A"], ["b", "A", "a", "B"])]:
         assert library_part(made, tmp_path / "tokenizer.json") is None
 

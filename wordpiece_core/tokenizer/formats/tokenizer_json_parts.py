@@ -4,6 +4,7 @@ about words, and what its post-processors put around texts. InputError for what 
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -102,8 +103,34 @@ def _is_normalized(token: Any) -> bool:
     return isinstance(token, dict) and token.get("normalized") is True
 
 
+_PIECE = (
+    r"(?:\\[dDsSwWhHRXnrt]|\\[pP]\{\^?\w+\}|\\[^\w\s]|\[(?:\\.|[^\[\]\\])+\]|[^\\^$*?+(){}|\[\]])"
+    r"(?:\+|\{[1-9]\d*(?:,\d*)?\})?"
+)
+_NEVER_EMPTY = re.compile(rf"(?:{_PIECE})+(?:\|(?:{_PIECE})+)*")
+"""Expressions of which it is plain that no match is empty."""
+
+
+def _check_replace(value: Json, path: str) -> None:
+    """InputError for a Replace that may match nothing, where ByteLevel follows: `tokenizers` then
+    writes some characters of what is put in twice."""
+    normalizers = parts(value, "normalizer", "normalizers", path)
+    if "ByteLevel" not in types(
+        [*normalizers, *parts(value, "pre_tokenizer", "pretokenizers", path)]
+    ):
+        return
+    for part in normalizers:
+        pattern = part.get("pattern") if part["type"] == "Replace" else None
+        regex = pattern.get("Regex") if isinstance(pattern, dict) else None
+        if isinstance(regex, str) and not _NEVER_EMPTY.fullmatch(regex):
+            raise InputError(
+                f"{path}: Replace of {regex!r}, which may match nothing, and ByteLevel"
+            )
+
+
 def composed_words(of_bytes: bool, value: Json, path: str) -> Words:
     """Those of any parts that the kernel knows."""
+    _check_replace(value, path)
     normalizer, pre_tokenizer, decoder = (
         None if value.get(name) is None else json.dumps(value[name])
         for name in ("normalizer", "pre_tokenizer", "decoder")

@@ -9,8 +9,8 @@
 //! | encode texts | [`encode::Tokenizer`] |
 //!
 //! Functions that can fail return an [`Error`], whose message has one line. Work that finds no memory, or whose
-//! regular expression takes too long, is given up; functions of `encode` return that as an error, and others are
-//! called within [`caught`], which makes an error of it. Tokenizers, splitters and rules of text are shared by
+//! regular expression takes too long, is given up; a [`encode::Tokenizer`] returns that as an error, and other work is
+//! done within [`caught`], which makes an error of it. Tokenizers, splitters and rules of text are shared by
 //! threads; sessions, counters and trainers belong to one.
 //!
 //! | feature, all on by default | |

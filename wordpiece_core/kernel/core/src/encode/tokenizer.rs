@@ -20,7 +20,7 @@ use std::sync::Mutex;
 
 use aho_corasick::AhoCorasick;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, caught};
 use crate::encode::added_tokens::{AddedToken, AddedTokenSearch};
 use crate::encode::model::{Model, ModelOptions, Vocabulary};
 use crate::encode::rows::{RowOptions, Rows, TextPair, encode_rows};
@@ -124,6 +124,10 @@ impl Tokenizer {
     /// no search for the added tokens can be built; [`Error::Data`] if a merge makes no token or is there
     /// twice, if there are not as many scores as tokens, or one is no number.
     pub fn new(options: TokenizerOptions<'_>) -> Result<Self> {
+        caught(|| Tokenizer::of(options))
+    }
+
+    fn of(options: TokenizerOptions<'_>) -> Result<Self> {
         let TokenizerOptions { vocabulary: tokens, text, unk_id, hidden, .. } = options;
         let mut added_tokens = options.added_tokens;
         let added = added_tokens.iter().map(|token| token.id);
