@@ -25,7 +25,7 @@
 //!
 //! ```
 //! use wordpiece_core::encode::{Layout, RowOptions, Tokenizer, TokenizerOptions, WordPieceOptions};
-//! use wordpiece_core::text::{Composed, TextOptions, TextRules};
+//! use wordpiece_core::text::{Composed, TextOptions};
 //!
 //! let vocabulary = ["[UNK]", "[CLS]", "[SEP]", "hug", "##s"];
 //! let model = WordPieceOptions::default();
@@ -39,7 +39,9 @@
 //! // In place of BERT's, the normalizers and pre-tokenizers of any tokenizer.json:
 //! let digits = r#"{"type": "Digits", "individual_digits": true}"#;
 //! let rules = Composed::new(Some(r#"{"type": "NFKC"}"#), Some(digits), false)?;
-//! let _rules = TextRules::Composed(rules.into());
+//! let options = TokenizerOptions::new(&vocabulary, rules, WordPieceOptions::default());
+//! let tokenizer = Tokenizer::new(TokenizerOptions { unk_id: Some(0), ..options })?;
+//! assert_eq!(tokenizer.encode(&["hugs1"], &RowOptions::default())?.ids, [3, 4, 0]);
 //! # Ok::<(), wordpiece_core::Error>(())
 //! ```
 //!

@@ -5,7 +5,6 @@
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
-use std::sync::Arc;
 use wordpiece_core::encode::{
     AddedToken, BpeOptions, Layout, ModelOptions, RowColumns, RowOptions, Rows, Sampling,
     SamplingKind, TextPair, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope,
@@ -74,7 +73,8 @@ const PRE_TOKENIZERS: [&str; 6] = [
     r#"{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true}"#,
 ];
 
-fn rules(text: &Text) -> Option<TextRules> {
+/// `of_bytes`: whether the tokens are of bytes.
+fn rules(text: &Text, of_bytes: bool) -> Option<TextRules> {
     Some(match *text {
         Text::Bert(a, b, c, d, e) => TextOptions {
             clean_text: a,
@@ -84,15 +84,11 @@ fn rules(text: &Text) -> Option<TextRules> {
             split_punctuation: e,
         }
         .into(),
-        Text::ByteLevel(add_prefix_space) => {
-            TextRules::Composed(Composed::gpt2(add_prefix_space).into())
-        }
+        Text::ByteLevel(add_prefix_space) => Composed::gpt2(add_prefix_space).into(),
         Text::Composed(normalizer, pre_tokenizer) => {
             let normalizer = NORMALIZERS[normalizer as usize % NORMALIZERS.len()];
             let pre_tokenizer = PRE_TOKENIZERS[pre_tokenizer as usize % PRE_TOKENIZERS.len()];
-            TextRules::Composed(Arc::new(
-                Composed::new(Some(normalizer), Some(pre_tokenizer), false).ok()?,
-            ))
+            Composed::new(Some(normalizer), Some(pre_tokenizer), of_bytes).ok()?.into()
         }
     })
 }
@@ -123,6 +119,7 @@ fn made(input: &Input) -> Option<(Tokenizer, usize)> {
         })
         .collect();
     let hidden: Vec<u32> = input.hidden.iter().map(|&at| id(at)).collect();
+    let of_bytes = matches!(input.kind, Kind::Bpe { boundary, .. } if boundary % 4 == 3);
     let (tied, scores): (Vec<u32>, Vec<f64>);
     let model = match &input.kind {
         Kind::WordPiece { prefix, by_word, most } => ModelOptions::WordPiece(WordPieceOptions {
@@ -159,7 +156,7 @@ fn made(input: &Input) -> Option<(Tokenizer, usize)> {
     };
     let options = TokenizerOptions {
         vocabulary: &listed,
-        text: rules(&input.text)?,
+        text: rules(&input.text, of_bytes)?,
         model,
         unk_id,
         added_tokens,

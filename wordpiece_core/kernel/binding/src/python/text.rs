@@ -80,7 +80,7 @@ impl<'py> FromPyObject<'_, 'py> for GivenText {
                 let message = "pre_tokenizer: gpt2 takes text as it is; turn the other options off";
                 return Err(Error::option(message).into());
             }
-            None => TextRules::Composed(Composed::gpt2(false).into()),
+            None => Composed::gpt2(false).into(),
         };
         Ok(GivenText(match given.rules {
             Some(rules) => TextRules::Composed(Arc::clone(&rules.0)),
@@ -89,7 +89,7 @@ impl<'py> FromPyObject<'_, 'py> for GivenText {
                     let (normalizer, pre_tokenizer) =
                         (normalizer.as_deref(), pre_tokenizer.as_deref());
                     let rules = caught(|| Composed::new(normalizer, pre_tokenizer, false))?;
-                    TextRules::Composed(Arc::new(rules))
+                    rules.into()
                 }
                 None => own,
             },

@@ -37,7 +37,7 @@ use crate::text::segments::SegmentSink;
 /// let digits = r#"{"type": "Digits", "individual_digits": false}"#;
 /// let rules = Composed::new(Some(r#"{"type": "Lowercase"}"#), Some(digits), false).unwrap();
 /// let mut words = Vec::new();
-/// TextRules::Composed(rules.into()).segments("In 1999", |word| words.push(word.raw.to_string()));
+/// TextRules::from(rules).segments("In 1999", |word| words.push(word.raw.to_string()));
 /// assert_eq!(words, ["in ", "1999"]);
 /// ```
 #[derive(Debug)]

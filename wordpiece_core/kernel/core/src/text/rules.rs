@@ -26,6 +26,12 @@ impl From<TextOptions> for TextRules {
     }
 }
 
+impl From<Composed> for TextRules {
+    fn from(rules: Composed) -> Self {
+        TextRules::Composed(Arc::new(rules))
+    }
+}
+
 impl TextRules {
     /// Calls `each` with every segment of a text, in order. A segment need not be in the text (see
     /// [`Segment::added`]).

@@ -164,8 +164,7 @@ fn llama_2(
     let bpe = BpeOptions { merges, fuse_unk: true, ..BpeOptions::default() };
     let late = AddedToken { content: "<s>".into(), id: 1, normalized: true, ..Default::default() };
     let rules = Composed::new(normalizer, pre_tokenizer, false).expect("they are known");
-    let text = TextRules::Composed(rules.into());
-    made(vec![late], TokenizerOptions::new(&vocabulary, text, bpe))
+    made(vec![late], TokenizerOptions::new(&vocabulary, rules, bpe))
 }
 
 #[test]
@@ -312,7 +311,7 @@ fn options_that_cannot_be_are_errors() {
     let fails = |options| matches!(Tokenizer::new(options), Err(Error::Option(_)));
     let bpe = BpeOptions { merges: &[(1, 2)], ..BpeOptions::default() };
     let bytes = BpeOptions { word_boundary: WordBoundary::Bytes, ..bpe.clone() };
-    let text = || TextRules::Composed(Arc::new(Composed::gpt2(false)));
+    let text = || Composed::gpt2(false);
     assert!(fails(TokenizerOptions { hidden: &[4], ..wordpiece }));
     assert!(fails(TokenizerOptions::new(&vocabulary, text(), bpe.clone())));
     assert!(!fails(TokenizerOptions::new(&vocabulary, text(), bytes)));
