@@ -130,13 +130,13 @@ def _check_replace(value: Json, path: str) -> None:
 
 def composed_words(of_bytes: bool, value: Json, path: str) -> Words:
     """Those of any parts that the kernel knows."""
-    _check_replace(value, path)
     normalizer, pre_tokenizer, decoder = (
         None if value.get(name) is None else json.dumps(value[name])
         for name in ("normalizer", "pre_tokenizer", "decoder")
     )
     rules = Composed(normalizer, pre_tokenizer, of_bytes, decoder)
     check_rules(rules, path)
+    _check_replace(value, path)
     return Words(AS_IT_IS, rules, BYTES if of_bytes else None)
 
 
