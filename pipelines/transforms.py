@@ -38,7 +38,7 @@ from pipelines.files import outputs
 from pipelines.files.batches import from_bytes, one_batch, to_bytes
 from pipelines.files.columns import check_once, path_of, picked
 from pipelines.files.inputs import TextColumns, open_shard, resolve
-from pipelines.files.schemas import PLAIN
+from pipelines.files.schemas import taken
 from pipelines.running.figures import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
 from wordpiece_core.declaration import Declared
@@ -628,20 +628,14 @@ def _with_columns(element: Any, added: pa.Table, sources: pa.ChunkedArray | None
     """A record batch or a table with the added columns."""
     _check_free(element.schema.names, added.column_names)
     table = pa.Table.from_batches([element]) if isinstance(element, pa.RecordBatch) else element
-    table = table if sources is None else _taken(table, sources)
+    if sources is not None:
+        table = pa.table([taken(column, sources) for column in table.columns], schema=table.schema)
     for name in added.column_names:
         table = table.append_column(name, added[name])
     if isinstance(element, pa.Table):
         return table
     columns = [column.combine_chunks() for column in table.columns]
     return pa.record_batch(columns, schema=table.schema)
-
-
-def _taken(table: pa.Table, rows: pa.ChunkedArray) -> pa.Table:
-    """Rows of a table. Arrow cannot take those of views, so these are converted."""
-    plain = [PLAIN.get(kind, kind) for kind in table.schema.types]
-    fields = [field.with_type(kind) for field, kind in zip(table.schema, plain, strict=True)]
-    return table.cast(pa.schema(fields)).take(rows).cast(table.schema)
 
 
 def _texts(element: Any, column: str) -> Any:

@@ -30,7 +30,7 @@ from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_writer import IDS
 from pipelines.files.inputs import InputFile, Shard, TextBatch, TextColumns
 from pipelines.files.outputs import empty_parquet
-from pipelines.files.schemas import PLAIN
+from pipelines.files.schemas import taken
 from pipelines.running.figures import add_metrics
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, Packer, Tokenizer
@@ -239,14 +239,13 @@ class ShardEncoder:
             yield pa.table([*repeated, *columns, pc.add(some, first)], schema=self.schema)
 
     def _take(self, kept: pa.Table, name: str, rows: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Rows of a column. Arrow cannot do this for views, so these are converted."""
-        kind = kept.schema.field(name).type
+        """Rows of a column. ColumnError for a type that Arrow cannot repeat."""
         try:
-            return kept[name].cast(PLAIN.get(kind, kind)).combine_chunks().take(rows).cast(kind)
+            return taken(kept[name], rows)
         except pa.ArrowNotImplementedError as error:
             raise ColumnError(
-                f"{self.file.path}: column {name!r} of {kind} cannot be repeated in several rows;"
-                f" leave it out with `keep_columns`"
+                f"{self.file.path}: column {name!r} of {kept[name].type} cannot be repeated in"
+                f" several rows; leave it out with `keep_columns`"
             ) from error
 
 

@@ -73,8 +73,7 @@ class JsonReader(LineReader):
         have only their name, not their type."""
         self._check_keys()
         texts = self._text_schema()
-        named = kept is not None and not any("." in name for name in kept)  # by no nested name
-        if kept is not None and named and {*kept} <= {*self.columns.names}:
+        if kept is not None and {*kept} <= {name for name in self.columns.names if "." not in name}:
             return texts
         schema = pa.schema([])
         for offset, block in blocks(Range(self.file, 0, None, 0), line_input.BLOCK_BYTES):

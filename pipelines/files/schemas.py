@@ -63,6 +63,12 @@ def _decoded(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
     return kind.value_type if is_alone and not pa.types.is_null(other) else kind
 
 
+def taken(column: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Rows of a column. Arrow cannot take those of views, so these are converted."""
+    kind = column.type
+    return column.cast(PLAIN.get(kind, kind)).combine_chunks().take(rows).cast(kind)
+
+
 def conformed(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
     """A table with the columns of a schema. Those that it does not have are null. ColumnError for
     a value that the schema does not hold. `path`: of the input."""

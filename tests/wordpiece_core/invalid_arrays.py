@@ -469,9 +469,10 @@ def batch_cases(good: pa.RecordBatch) -> Iterator[Case]:
             for value in (-1, most - 1, most):
                 if value >= 0 or pa.types.is_signed_integer(kind):
                     each = pa.array([value] * rows, kind)
-                    make = lambda p=put, each=each: p(each)  # noqa: E731
                     bits = field.name in ("hash", "high", "low")
-                    yield Case(f"{field.name}: all {value}", make, possible=bits or value > 0)
+                    yield Case(
+                        f"{field.name}: all {value}", partial(put, each), possible=bits or value > 0
+                    )
         if pa.types.is_list(kind):
             yield from bad_lists(field.name, good.column(at), put)
 

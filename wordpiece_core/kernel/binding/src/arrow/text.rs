@@ -6,8 +6,7 @@ use arrow_array::{Array, ArrayRef, BinaryArray, StringArray, UInt64Array};
 
 use super::{each_row, string_lists, strings};
 use wordpiece_core::Result;
-use wordpiece_core::internals;
-use wordpiece_core::internals::{KeyedHash, memory, utf8};
+use wordpiece_core::internals::{self, KeyedHash, memory, utf8};
 use wordpiece_core::text::TextRules;
 
 /// The strings of an array of strings or bytes, with invalid UTF-8 replaced by U+FFFD, and how many

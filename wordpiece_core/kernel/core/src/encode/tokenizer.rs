@@ -31,7 +31,7 @@ use cache::{Caches, HeldIds};
 pub(crate) use encoding::Encoding;
 pub use session::Session;
 pub(crate) use tokenize::MOST_BYTES;
-pub use trimming::OffsetTrimming;
+use trimming::OffsetTrimming;
 
 /// What a tokenizer is made of. A `tokenizer.json` has the same.
 pub struct TokenizerOptions<'a> {
@@ -131,8 +131,8 @@ impl Tokenizer {
         let TokenizerOptions { vocabulary: tokens, text, unk_id, hidden, .. } = options;
         let mut added_tokens = options.added_tokens;
         let added = added_tokens.iter().map(|token| token.id);
-        let given = added.chain(unk_id).chain(hidden.iter().copied());
-        if let Some(id) = given.into_iter().find(|&id| id as usize >= tokens.len()) {
+        let mut given = added.chain(unk_id).chain(hidden.iter().copied());
+        if let Some(id) = given.find(|&id| id as usize >= tokens.len()) {
             return Err(Error::option(format!("id {id} of {} tokens", tokens.len())));
         }
         let hidden = &hidden.iter().copied().collect();
