@@ -27,7 +27,6 @@ all others.
 
 from __future__ import annotations
 
-import logging
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -40,11 +39,9 @@ __all__ = [
     "Extended",
     "JobWarning",
     "Pruned",
-    "ReadTexts",
     "Report",
     "Trained",
     "WordTable",
-    "WriteShards",
     "__version__",
     "compare",
     "count",
@@ -58,7 +55,7 @@ __all__ = [
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Beam.
 _MODULES = {
     "functions": ("JobWarning", "compare", "count", "encode", "extend", "prune", "report", "train"),
-    "transforms": ("CountWords", "EncodeTexts", "ReadTexts", "WriteShards"),
+    "transforms": ("CountWords", "EncodeTexts"),
     "counting.word_table": ("WordTable",),
     "reporting.report": ("Report",),
     "training.extend": ("Extended",),
@@ -66,23 +63,6 @@ _MODULES = {
     "training.train": ("Trained",),
     "encoding.encode": ("Encoded",),
 }
-
-_MISLEADING = {
-    "root": "apitools not found",  # where a library of Google's is installed, but not all of Beam's
-    # Beam's local runner has a thread for each worker.
-    "apache_beam.runners.portability.fn_api_runner.fn_runner": "If direct_num_workers is not equal",
-    # Nothing here shows elements in a notebook.
-    "apache_beam.runners.interactive.interactive_environment": "Dependencies required for Interact",
-}
-"""What Beam warns of without a reason: how it begins, by the name of the logger."""
-
-
-def _is_apt(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith(_MISLEADING[record.name])
-
-
-for _logger in _MISLEADING:
-    logging.getLogger(_logger).addFilter(_is_apt)
 
 
 def __getattr__(name: str) -> object:

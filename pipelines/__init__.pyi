@@ -20,8 +20,6 @@ from pipelines.training.prune import Pruned as Pruned
 from pipelines.training.train import Trained as Trained
 from pipelines.transforms import CountWords as _CountWords
 from pipelines.transforms import EncodeTexts as _EncodeTexts
-from pipelines.transforms import ReadTexts as ReadTexts
-from pipelines.transforms import WriteShards as WriteShards
 from wordpiece_core import Tokenizer
 
 __all__: list[str]
@@ -58,9 +56,6 @@ def count(
     handle_chinese_chars: bool | None = ...,
     pre_tokenizer: str | Sequence[str] = ...,
     normalizer: Sequence[Literal["nfc", "nfd", "nfkc", "nfkd", "lowercase", "strip_accents"]] = ...,
-    follow: bool = ...,
-    poll: float | str = ...,
-    until_idle: float | str | None = ...,
     beam_args: Sequence[str] = ...,
     quiet: bool = ...,
 ) -> WordTable: ...
@@ -71,14 +66,13 @@ def encode(
     output: str | PathLike[str],
     tokenizer: str | PathLike[str] | Tokenizer,
     lowercase: bool | None = ...,
-    encoding: Literal["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony", "llama3", "llama4", "kimi_k2", "qwen"] | None = ...,
+    encoding: Literal["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony", "llama3", "qwen"] | None = ...,
     unk_scope: Literal["word", "character"] = ...,
     no_quoting: bool = ...,
     text_column: str = ...,
     text_pair_column: str | None = ...,
     keep_columns: Sequence[str] | None = ...,
     pack: bool = ...,
-    split_sentences: bool = ...,
     compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"] = ...,
     add_special_tokens: bool = ...,
     append_eos: bool = ...,
@@ -92,20 +86,16 @@ def encode(
     padding: bool = ...,
     columns: Sequence[Literal["attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "word_ids", "num_tokens"]] = ...,
     id_type: Literal["int32", "uint16"] = ...,
-    sample_alpha: float | None = ...,
-    bpe_dropout: float | None = ...,
-    sample_seed: int | None = ...,
     shard_size: int | str | None = ...,
     shuffle: int | None = ...,
     splits: str | Mapping[str, str | float] | Sequence[tuple[str, str | float]] | None = ...,
-    format: Literal["parquet", "megatron", "bin", "ds"] = ...,
+    format: Literal["parquet", "megatron", "ds"] = ...,
     on_error: Literal["fail", "skip"] = ...,
     allow_unknown: bool = ...,
     worker_memory: int | str = ...,
     follow: bool = ...,
     poll: float | str = ...,
     until_idle: float | str | None = ...,
-    delete_removed: bool = ...,
     beam_args: Sequence[str] = ...,
     quiet: bool = ...,
 ) -> Encoded: ...
@@ -120,7 +110,7 @@ def extend(
     keep_work: bool = ...,
     overwrite: bool = ...,
     lowercase: bool | None = ...,
-    encoding: Literal["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony", "llama3", "llama4", "kimi_k2", "qwen"] | None = ...,
+    encoding: Literal["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony", "llama3", "qwen"] | None = ...,
     no_quoting: bool = ...,
     group_column: str | None = ...,
     smoothing_exponent: float = ...,
@@ -150,7 +140,7 @@ def prune(
     keep_work: bool = ...,
     overwrite: bool = ...,
     lowercase: bool | None = ...,
-    encoding: Literal["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony", "llama3", "llama4", "kimi_k2", "qwen"] | None = ...,
+    encoding: Literal["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony", "llama3", "qwen"] | None = ...,
     no_quoting: bool = ...,
     group_column: str | None = ...,
     smoothing_exponent: float = ...,
@@ -186,7 +176,6 @@ def train(
     work_dir: str | PathLike[str] | None = ...,
     keep_work: bool = ...,
     overwrite: bool = ...,
-    continue_from: str | PathLike[str] | None = ...,
     vocab_size: int = ...,
     model: Literal["wordpiece", "bpe", "unigram"] = ...,
     word_boundary: Literal["</w>", "\u2581", "bytes"] | None = ...,
@@ -223,7 +212,7 @@ def train(
     normalizer: Sequence[Literal["nfc", "nfd", "nfkc", "nfkd", "lowercase", "strip_accents"]] = ...,
     beam_args: Sequence[str] = ...,
     quiet: bool = ...,
-) -> Trained | Extended: ...
+) -> Trained: ...
 
 class CountWords(_CountWords):
     def __init__(
@@ -266,7 +255,4 @@ class EncodeTexts(_EncodeTexts):
         padding: bool = ...,
         columns: Sequence[Literal["attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "word_ids", "num_tokens"]] = ...,
         id_type: Literal["int32", "uint16"] = ...,
-        sample_alpha: float | None = ...,
-        bpe_dropout: float | None = ...,
-        sample_seed: int | None = ...,
     ) -> None: ...

@@ -13,16 +13,15 @@ import pyarrow as pa
 from pipelines.comparing.compare import compare_job
 from pipelines.comparing.options import CompareCall
 from pipelines.counting.count import count_job
-from pipelines.counting.follow import follow_count
 from pipelines.counting.options import CountCall
 from pipelines.counting.word_table import WordTable
 from pipelines.encoding.encode import encode_job
+from pipelines.encoding.follow import commit_line
 from pipelines.encoding.options import EncodeCall
 from pipelines.encoding.result import Encoded
 from pipelines.reporting.options import ReportCall
 from pipelines.reporting.report import Report, report_job
 from pipelines.running.call import JobCall
-from pipelines.running.following import commit_line
 from pipelines.running.progress import Progress
 from pipelines.training.extend import Extended, extend_job
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
@@ -30,7 +29,6 @@ from pipelines.training.prune import Pruned, prune_job
 from pipelines.training.train import Trained, train_job
 from wordpiece_core import Tokenizer
 from wordpiece_core.declaration import Option
-from wordpiece_core.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -131,13 +129,8 @@ def count(
     >>> table.read().to_pylist()[0]
     {'word': 'hug', 'count': 4}
     """
-    call, progress = CountCall.of(inputs=inputs, **options), Progress(quiet=quiet)
-    if call.following.follow:
-        table = follow_count(call, beam_args=beam_args, log=_Log(quiet))
-        if table is None:
-            raise InputError("no file has come")
-        return _warned(table)
-    return _warned(count_job(call, beam_args=beam_args, progress=progress))
+    call = CountCall.of(inputs=inputs, **options)
+    return _warned(count_job(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
 
 
 @_documented(TrainCall)
@@ -147,10 +140,9 @@ def train(
     beam_args: Sequence[str] = (),
     quiet: bool = False,
     **options: Any,
-) -> Trained | Extended:
-    """Trains a vocabulary on texts, or on a word table, and writes a tokenizer directory, as
-    `wordpiece train` does. The result is an `Extended` where `continue_from` is given, and other
-    words than those that the tokenizer was trained on.
+) -> Trained:
+    """Train a vocabulary on texts, or on a word table, and write a tokenizer directory, as
+    `wordpiece train` does.
 
     >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
     >>> len(trained.vocab), trained.tokenizer.tokenize("hugs pun")

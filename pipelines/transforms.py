@@ -1,5 +1,5 @@
-"""Transforms for your own Beam pipelines: files to texts, texts to counts of words or to ids, and
-tables of ids to files.
+"""Transforms for your own Beam pipelines: texts to word counts, and texts to token ids. Beam's own
+transforms read and write.
 
 Elements are texts, mappings, rows (`beam.Row`, named tuples), or Arrow record batches and tables.
 They are processed in batches. Windows and timestamps are kept. Where Beam knows the columns of the
@@ -11,19 +11,17 @@ from __future__ import annotations
 import inspect
 import time
 import traceback
-import zlib
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, NamedTuple, Optional, Self, TypeVar, get_args
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from apache_beam.pvalue import TaggedOutput
-from apache_beam.transforms.window import GlobalWindow, IntervalWindow, NonMergingWindowFn
+from apache_beam.transforms.window import NonMergingWindowFn
 from apache_beam.typehints.row_type import RowTypeConstraint
 from apache_beam.typehints.schemas import named_fields_from_element_type
 from apache_beam.utils.timestamp import Timestamp
@@ -34,16 +32,13 @@ from pipelines.counting.options import CountOptions
 from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
 from pipelines.encoding.options import ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
-from pipelines.files import outputs
-from pipelines.files.batches import from_bytes, one_batch, to_bytes
+from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.columns import check_once, path_of, picked
-from pipelines.files.inputs import TextColumns, open_shard, resolve
 from pipelines.files.schemas import taken
 from pipelines.running.figures import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
 from wordpiece_core.declaration import Declared
 from wordpiece_core.errors import InputError, OptionError, one_line, shown
-from wordpiece_core.uri import join
 
 LEAST_PARTITIONS = 64  # of words, by hash; no result depends on their number
 BATCH_BYTES = 1 << 20  # of texts that are processed together
@@ -215,151 +210,6 @@ class _ProcessTexts(beam.DoFn):
     def processed(self, elements: list[_Element]) -> Iterator[Any]:
         """The results of elements. InputError if one of them is bad; then there are none."""
         raise NotImplementedError
-
-
-class ReadTexts(beam.PTransform):
-    """Reads files: from their paths, or from matches of `beam.io.fileio` (`MatchFiles`, and
-    `MatchContinuously` for a stream of new files), to Arrow tables with their columns, in batches.
-    All formats of the jobs are read (docs/guides/inputs.md), by the endings of the names.
-
-    Args:
-        text_column: The column or key that holds the text. A file without it is an InputError.
-        keep_columns: The columns of the tables; all by default. The texts are always there.
-
-    >>> with beam.Pipeline() as pipeline:
-    ...     tables = pipeline | beam.Create(["corpus/a.txt"]) | ReadTexts()
-    ...     done = tables | beam.Map(lambda table: print(table.column_names, len(table)))
-    ['text'] 3
-    """
-
-    def __init__(
-        self, text_column: str = "text", *, keep_columns: Sequence[str] | None = None
-    ) -> None:
-        super().__init__()
-        self.text_column = text_column
-        self.kept = None if keep_columns is None else [*keep_columns]
-        column = text_column.partition(".")[0]
-        if self.kept is not None and not {text_column, column} & {*self.kept}:
-            self.kept.append(column)
-
-    def expand(self, files: beam.PCollection) -> beam.PCollection:
-        """The tables: row groups of Parquet, some megabytes of other formats."""
-        return files | "read" >> beam.FlatMap(self._tables).with_output_types(pa.Table)
-
-    def _tables(self, file: Any) -> Iterator[pa.Table]:
-        path = file if isinstance(file, str) else file.path
-        found, *others = resolve([path])
-        if others:
-            raise InputError(f"ReadTexts: {path} is not one file; match files by beam.io.fileio")
-        for batch in open_shard(found, TextColumns(self.text_column), self.kept).batches():
-            yield batch.table
-
-
-class WriteShards(beam.PTransform):
-    """Writes Arrow tables, such as those of `EncodeTexts` after `ReadTexts`, to Parquet shards: for
-    each window, up to `num_shards` files, which appear complete. A bundle that is repeated replaces
-    its file by itself. Gives the paths of the files.
-
-    The names have the window, in UTC (`20261126T110000Z-20261126T110100Z-00000-of-00001.parquet`,
-    with a fraction where seconds are not whole); without windows they begin with `part`. What
-    arrives late has `-pane-1` and so on at their end. Files of other runs stay where they are: give
-    each run with another `num_shards` a directory of its own.
-
-    A table is a row group; which shard it is in follows from its contents, and the order in a shard
-    is that in which Beam delivers it.
-
-    Args:
-        output: The directory, local or in a store.
-        num_shards: How many workers can write the files of a window. With more than one, a bundle
-            that is repeated must have the same tables, as those of `ReadTexts` are.
-
-    Raises:
-        InputError: While the pipeline runs, for an element that is not a table or record batch, for
-            tables with other columns than another one of the same shard, and for windows that are
-            no intervals of time.
-
-    >>> with beam.Pipeline() as pipeline:
-    ...     tables = pipeline | beam.Create(["corpus/a.txt"]) | ReadTexts()
-    ...     done = tables | WriteShards("shards") | beam.Map(print)
-    shards/part-00000-of-00001.parquet
-    """
-
-    def __init__(self, output: str, num_shards: int = 1) -> None:
-        super().__init__()
-        if num_shards < 1:
-            raise OptionError("`num_shards` must be 1 or more")
-        self.output, self.num_shards = output, num_shards
-
-    def expand(self, tables: beam.PCollection) -> beam.PCollection:
-        """The paths."""
-        assign = beam.FlatMap(self._assigned).with_output_types(tuple[int, bytes])
-        grouped = tables | "assign" >> assign | "group" >> beam.GroupByKey()
-        return grouped | "write" >> beam.ParDo(_WriteShard(self.output, self.num_shards))
-
-    def _assigned(self, table: Any) -> Iterator[tuple[int, bytes]]:
-        if not isinstance(table, pa.RecordBatch | pa.Table):
-            what = f"{shown(table)} is not an Arrow table or record batch"
-            raise InputError(f"WriteShards: {what}; rows are written by beam.io.WriteToParquet")
-        if len(table):
-            data = to_bytes(one_batch(table) if isinstance(table, pa.Table) else table)
-            yield zlib.crc32(data) % self.num_shards, data
-
-
-class _WriteShard(beam.DoFn):
-    """Writes the tables of a shard to its file."""
-
-    def __init__(self, output: str, num_shards: int) -> None:
-        self.output, self.num_shards = output, num_shards
-
-    def process(
-        self,
-        element: tuple[int, Iterable[bytes]],
-        window: Any = beam.DoFn.WindowParam,
-        pane: Any = beam.DoFn.PaneInfoParam,
-    ) -> Iterator[str]:
-        number, tables = element
-        batches = map(from_bytes, tables)
-        first = next(batches, None)
-        if first is None:  # a pane without elements
-            return
-        late = f"-pane-{pane.index}" if pane.index > 0 else ""
-        name = f"{_name_of(window)}-{number:05}-of-{self.num_shards:05}{late}.parquet"
-        path = join(self.output, name)
-        same = _with_schema(chain([first], batches), first.schema, path)
-        outputs.write_parquet(path, same, first.schema, compression="zstd")
-        yield path
-
-
-def _name_of(window: Any) -> str:
-    """What the files of a window begin with. InputError for a window that has no name."""
-    if isinstance(window, GlobalWindow):
-        return "part"
-    if not isinstance(window, IntervalWindow):
-        kind = type(window).__name__
-        raise InputError(f"WriteShards: files are named by intervals of time, and {kind} is none")
-    try:
-        times = [time.to_utc_datetime() for time in (window.start, window.end)]
-    except OverflowError as error:
-        raise InputError(
-            "WriteShards: a window before the year 1; give the elements timestamps"
-            " (beam.window.TimestampedValue)"
-        ) from error
-    whole = not any(time.microsecond for time in times)
-    return "-".join(
-        f"{time:{'%Y%m%dT%H%M%SZ' if whole else '%Y%m%dT%H%M%S.%fZ'}}" for time in times
-    )
-
-
-def _with_schema(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: str
-) -> Iterator[pa.RecordBatch]:
-    """Batches. InputError if one has another schema."""
-    for batch in batches:
-        if batch.schema != schema:
-            found = ", ".join(f"{field.name}: {field.type}" for field in batch.schema)
-            wanted = ", ".join(f"{field.name}: {field.type}" for field in schema)
-            raise InputError(f"{path}: has tables with columns {wanted}, and others with {found}")
-        yield batch
 
 
 WordCount: Any = NamedTuple("WordCount", [("word", str), ("count", int)])

@@ -116,10 +116,6 @@ def encrypted_columns(tail: bytes) -> list[str]:
 def pre_tokenize(texts: ArrowArray, text: Options) -> ArrowArray:
     """The words of texts, as `list<string>`."""
 
-def split_sentences(texts: ArrowArray) -> ArrowArray:
-    """The sentences of texts by the rules of Unicode (UAX #29), as `list<string>`, without
-    the white space between them."""
-
 class Composed:
     """The normalizer and the pre-tokenizer of a `tokenizer.json`. InputError for a part that is not
     known. `of_bytes`: the model takes words as bytes."""
@@ -134,10 +130,6 @@ class Composed:
 
     def normalized(self, token: str) -> str:
         """An added token as it is searched for in normalized texts."""
-
-def compile_charsmap(text: Options) -> bytes:
-    """The compiled map of characters that does for sentencepiece what these options do: see
-    `wordpiece_core.tokenizer.charsmap`. OptionError for gpt2."""
 
 class Bpe:
     """Byte-pair encoding: the pairs of ids, by rank, as two arrays of uint32. The encoder that is
@@ -200,8 +192,7 @@ class Encoder:
         them, how many of these are unknown, the words, their tokens before rows were truncated, the
         rows that were truncated, and the tokens left out. With `pages`, `least_ids` ids and more
         become pages, and there is no batch; OptionError with columns, a stride, or more than one
-        thread. With `sample_alpha`, of Unigram, or `bpe_dropout`, of Bpe, words are tokenized at
-        random: by `sample_seed` (None: 0) and the text alone."""
+        thread."""
 
 class Measurer:
     """Adds up how a vocabulary splits text, which comes as rows of a word table. `unk_id`: the id

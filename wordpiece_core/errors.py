@@ -92,10 +92,6 @@ class OutputError(WordpieceError):
     there (exit status 1)."""
 
 
-class JobError(WordpieceError):
-    """A job ended before its work was done (exit status 1)."""
-
-
 class OptionError(WordpieceError):
     """A wrong argument or a wrong configuration (exit status 2)."""
 

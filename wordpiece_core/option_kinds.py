@@ -82,17 +82,15 @@ class Whole(Kind):
 
 @dataclass(frozen=True)
 class Share(Kind):
-    """A number from 0 to 1, or to another that is the most."""
+    """A number from 0 to 1."""
 
     annotation = "float"
     metavar: str = "SHARE"
-    most: float = 1
-    noun: str = "a share"
 
     def check(self, value: Any) -> float:
         number = _number(value, float)
-        if number is None or not 0 <= number <= self.most:
-            raise refusal(value, f"{self.noun} from 0 to {self.most:g}")
+        if number is None or not 0 <= number <= 1:
+            raise refusal(value, "a share from 0 to 1")
         return float(number)
 
     def show(self, value: float) -> str:

@@ -22,7 +22,6 @@ from wordpiece_core.option_kinds import (
     Choice,
     Flag,
     Names,
-    Share,
     Text,
     Whole,
     is_utf8,
@@ -58,7 +57,7 @@ ALPHABET_ORDERS = ("sorted", "first_seen")
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
 ENCODING_NAMES = (
     *("r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony"),
-    *("llama3", "llama4", "kimi_k2", "qwen"),
+    *("llama3", "qwen"),
 )
 """Those of ranks that are read (`tokenizer.formats.tiktoken_ranks`)."""
 ID_TYPES = ("int32", "uint16")
@@ -66,8 +65,6 @@ WITH_BERT = " with bert, whitespace"
 END_OF_TEXT, UNK = "<|endoftext|>", "[UNK]"
 TOKEN_ROLES = ("unk_token", "bos_token", "eos_token", "pad_token", "mask_token")
 BOUNDARIES = ("prepend_bos", "append_eos", "bos_token", "eos_token")
-SAMPLING = ("sample_alpha", "bpe_dropout", "sample_seed")
-MOST_ALPHA = 1000
 PLACES_OF_TOKENS = ("append", "unused")
 UNK_SCOPES = ("word", "character")
 ENCODING_COLUMNS = (
@@ -287,49 +284,17 @@ class EncodingOptions(Declared):
         f"Additional columns: {', '.join(ENCODING_COLUMNS)}.",
     )
     id_type: str = option("int32", Choice(ID_TYPES), "Type of input_ids.")
-    sample_alpha: float | None = option(
-        None,
-        Share("ALPHA", MOST_ALPHA, "a number"),
-        "Only for unigram: sample segmentations (subword regularization); 0.1 is usual.",
-        shown_default="off: the best way",
-        in_config=True,
-    )
-    bpe_dropout: float | None = option(
-        None,
-        Share("SHARE"),
-        "Only for bpe: leave out merges at random, each time with this probability.",
-        shown_default="off",
-        in_config=True,
-    )
-    sample_seed: int | None = option(
-        None,
-        Whole(MOST_COUNT, least=0),
-        "Another seed draws other segmentations. They follow from it and the text of a row alone.",
-        shown_default="0",
-        in_config=True,
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, wanted in (("bos_token", "prepend_bos"), ("eos_token", "append_eos")):
             if getattr(self, name) is not None and not getattr(self, wanted):
                 raise OptionError(f"{name}: give `{wanted}` too")
-        if self.sample_alpha is not None and self.bpe_dropout is not None:
-            raise OptionError("give either `sample_alpha` or `bpe_dropout`")
-        if self.sample_seed is not None and not self.samples:
-            raise OptionError("sample_seed: give `sample_alpha` or `bpe_dropout` too")
-        if self.sample_seed is None and self.samples:
-            object.__setattr__(self, "sample_seed", 0)
         if self.max_length is None and (self.padding or self.stride is not None):
             raise OptionError(f"{'padding' if self.padding else 'stride'}: give a `max_length` too")
         if self.padding or self.stride is not None:
             wanted = f"{MOST_PADDED:,} or less, with {'padding' if self.padding else 'stride'}"
             _check((self.max_length or 0) <= MOST_PADDED, "max_length", self.max_length, wanted)
-
-    @property
-    def samples(self) -> bool:
-        """Whether words are segmented at random."""
-        return self.sample_alpha is not None or self.bpe_dropout is not None
 
     @property
     def marks_boundaries(self) -> bool:
@@ -338,9 +303,9 @@ class EncodingOptions(Declared):
 
     @property
     def of_documents(self) -> EncodingOptions:
-        """The options of documents that are packed: their ids, which are split later, with no more
-        tokens around them than those that mark their ends."""
-        kept = ("split_special_tokens", "id_type", *BOUNDARIES, *SAMPLING)
+        """Return the options for packed documents: no length, and no special tokens except the ones
+        that mark their ends. Rows are filled later."""
+        kept = ("split_special_tokens", "id_type", *BOUNDARIES)
         return EncodingOptions(
             add_special_tokens=False, **{name: getattr(self, name) for name in kept}
         )

@@ -429,17 +429,6 @@ class StoredFile(io.RawIOBase):
             self._file = self.filesystem.open_input_file(self.inner)
         return self._file
 
-    def etag(self) -> str | None:
-        """The store's name for this version of the file; None if the store has no such names."""
-        if not is_uri(self.path):
-            return None
-        try:
-            metadata = attempt("read", self.path, lambda: self._open().metadata())
-        except (StorageError, NotImplementedError):
-            return None
-        found = {_text(key).lower(): _text(value) for key, value in (metadata or {}).items()}
-        return found.get("etag")
-
     def read(self, size: int | None = -1) -> bytes:
         """Reads `size` bytes, or fewer at the end of the file."""
         left = max(self.length - self.position, 0)
@@ -495,11 +484,6 @@ class StoredFile(io.RawIOBase):
         file, self._file = self._file, None
         if file is not None:
             file.close()
-
-
-def _text(value: str | bytes) -> str:
-    """A name or value of a file's metadata: some file systems give texts, others bytes."""
-    return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
 def read_bytes(path: str) -> bytes:

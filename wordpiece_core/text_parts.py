@@ -26,10 +26,10 @@ _SIGNS_AND_SLASHES = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
 _WORDS = [_CONTRACTION, r"[^\r\n\p{L}\p{N}]?\p{L}+"]
 
 
-def _by_case(without: str = "", contraction: str = "") -> list[str]:
+def _by_case(contraction: str = "") -> list[str]:
     """The expressions of words that begin with upper or end with lower case."""
-    upper = rf"[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]"
-    lower = rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]"
+    upper = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+    lower = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
     return [
         rf"[^\r\n\p{{L}}\p{{N}}]?{upper}*{lower}+{contraction}",
         rf"[^\r\n\p{{L}}\p{{N}}]?{upper}+{lower}*{contraction}",
@@ -43,17 +43,8 @@ CL100K_CUT = (
 )
 LLAMA3_CUT = "|".join([*_WORDS, r"\p{N}{1,3}", _SIGNS, *_SPACES])
 QWEN2_CUT = "|".join([*_WORDS, r"\p{N}", _SIGNS, *_SPACES])
-O200K_CUT = "|".join(
-    [*_by_case("", _CONTRACTION + "?"), r"\p{N}{1,3}", _SIGNS_AND_SLASHES, *_SPACES]
-)
+O200K_CUT = "|".join([*_by_case(_CONTRACTION + "?"), r"\p{N}{1,3}", _SIGNS_AND_SLASHES, *_SPACES])
 TEKKEN_CUT = "|".join([*_by_case(), r"\p{N}", _SIGNS_AND_SLASHES, *_SPACES])
-KIMI_CUT = "|".join(
-    [
-        r"[\p{Han}]+",
-        *_by_case(r"&&[^\p{Han}]", _CONTRACTION + "?"),
-        *(r"\p{N}{1,3}", _SIGNS, *_SPACES),
-    ]
-)
 DEEPSEEK_CUTS = (
     r"\p{N}{1,3}",
     "[一-龥\u3040-ゟ゠-ヿ]+",

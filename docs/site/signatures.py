@@ -43,8 +43,6 @@ from pipelines.training.prune import Pruned as Pruned
 from pipelines.training.train import Trained as Trained
 from pipelines.transforms import CountWords as _CountWords
 from pipelines.transforms import EncodeTexts as _EncodeTexts
-from pipelines.transforms import ReadTexts as ReadTexts
-from pipelines.transforms import WriteShards as WriteShards
 from wordpiece_core import Tokenizer
 
 __all__: list[str]

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import json
-
 from pipelines.commands.follow import CommandLog
 from pipelines.commands.job_command import How
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.summary import finish, print_corpus, print_tokens, say
 from pipelines.encoding.directory.bad_shards import ShardsError
-from pipelines.encoding.encode import encode_job, plan
+from pipelines.encoding.encode import encode_job
 from pipelines.encoding.options import EncodeCall
-from pipelines.encoding.plan import EncodePlan, PlannedShard
 from pipelines.encoding.result import Encoded
 from pipelines.running.progress import Progress
-from wordpiece_core.declaration import for_command
 
 
 def run_encode(call: EncodeCall, how: How) -> None:
     """Runs `wordpiece encode`."""
     tokenizer = load_tokenizer(call.choice)
-    if how.dry_run:
-        planned = plan(call, tokenizer)
-        if how.json:
-            print(json.dumps(planned.summary(), ensure_ascii=False))
-        elif not how.quiet:
-            _print_plan(planned)
-        return
+
     progress = Progress(quiet=how.quiet or call.following.follow)
     try:
         log = CommandLog(how) if call.following.follow else None
@@ -51,26 +41,3 @@ def _print_encoded(done: Encoded) -> None:
         left_out = f", {dropped:,} tokens at shard ends were dropped" if dropped else ""
         print(f"sequences: {done.rows:,} of {length:,} ids{left_out}")
     print(f"dataset: {done.output}")
-
-
-def _print_plan(found: EncodePlan) -> None:
-    """Prints what `wordpiece encode --dry-run` shows."""
-    for shard in found.shards:
-        print(f"{shard.file.path} -> {shard.name}: {_planned(shard)}")
-    job = found.directory.job
-    given = {name: value for name, value in job["options"].items() if value not in (None, [])}
-    print(f"options: {', '.join(f'{name}={value}' for name, value in given.items())}")
-    print(f"tokenizer: {job['tokenizer']}")
-    waiting = found.to_run
-    megabytes = sum(shard.bytes for shard in waiting) / 1e6
-    bad = f", {len(found.errors):,} cannot be read" if found.errors else ""
-    print(f"to encode: {len(waiting):,} of {len(found.shards):,} shards, {megabytes:,.1f} MB{bad}")
-    print(f"dataset: {found.directory.path}, untouched by this dry run")
-
-
-def _planned(shard: PlannedShard) -> str:
-    if shard.error:
-        return for_command(shard.error.message)
-    state = "finished, kept" if shard.finished else "to encode"
-    rows = "" if shard.rows is None else f", {shard.rows:,} rows"
-    return f"{state}{rows}, {shard.bytes / 1e6:,.1f} MB of text"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.commands.job_command import How
 from pipelines.commands.summary import say
-from pipelines.running.following import commit_line
+from pipelines.encoding.follow import commit_line
 
 
 class CommandLog:

@@ -3,8 +3,6 @@ file."""
 
 from __future__ import annotations
 
-import difflib
-import os
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
@@ -13,9 +11,8 @@ import click
 from click.core import ParameterSource
 
 from pipelines.commands.options import SectionOption, Value, parameters, parted
-from pipelines.commands.standard_input import with_standard_input
 from pipelines.running.call import JobCall
-from wordpiece_core.declaration import INPUT, MAIN, OTHER, SECTIONS
+from wordpiece_core.declaration import MAIN, OTHER, SECTIONS
 from wordpiece_core.option_kinds import Place
 
 C = TypeVar("C", bound=JobCall)
@@ -55,12 +52,11 @@ PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner
 @dataclass(frozen=True)
 class How:
     """How a command runs a job. `beam_args`: arguments for Beam. `quiet`: show no progress and no
-    summary. `json`: print the summary as a JSON object. `dry_run`: only say what would be done."""
+    summary. `json`: print the summary as a JSON object."""
 
     beam_args: list[str]
     quiet: bool = False
     json: bool = False
-    dry_run: bool = False
 
 
 class Command(click.Command):
@@ -84,13 +80,11 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            rest = super().parse_args(ctx, self._repeated(args))
+            return super().parse_args(ctx, self._repeated(args))
         except click.BadParameter as error:
             raise self._placed(ctx, error) from error
         except click.NoSuchOption as error:
             raise self._hinted(error) from error
-        _check_environment(self, ctx)
-        return rest
 
     def _placed(self, ctx: click.Context, error: click.BadParameter) -> click.UsageError:
         """The error for a wrong value, which names the variable of the environment that has it."""
@@ -134,34 +128,20 @@ class Command(click.Command):
         return found
 
 
-def job_command(name: str, call: type[C], module: str, *more: click.Option) -> Command:
-    """Makes a command of the function `run_NAME` of a module, which is imported when it runs. The
-    help and the options of the command are those of the call. `more`: further options of how the
-    job is run."""
+def job_command(name: str, call: type[C], module: str) -> Command:
+    """Make a command from the function `run_NAME` of a module, which is imported when it runs. The
+    call declares the help and the options of the command."""
 
     @click.pass_obj
-    def callback(beam_args: list[str], /, debug: bool, stdin_format: str, **given: Any) -> None:
+    def callback(beam_args: list[str], /, debug: bool, **given: Any) -> None:
         how = {name: value for name, value in given.items() if hasattr(How, name)}
-        plain = parted(call, nearest(call, given))
-        with with_standard_input(plain, stdin_format, beam_args) as ready:
-            run = getattr(import_module(module), f"run_{name}")
-            run(ready, How(beam_args, **how))
+        run = getattr(import_module(module), f"run_{name}")
+        run(parted(call, nearest(call, given)), How(beam_args, **how))
 
-    params = [*parameters(call), *more, *_job_options()]
+    params = [*parameters(call), *_job_options()]
     calls = "".join(f"\n  wordpiece {name} {example}" for example in EXAMPLES[name])
     epilog = f"\b\nExamples:{calls}\n\n{PASSED_ON}"
     return Command(name, callback=callback, params=params, help=call.__doc__, epilog=epilog)
-
-
-def _check_environment(command: click.Command, ctx: click.Context) -> None:
-    """UsageError for a variable of the environment that names no option of the command."""
-    prefix = f"{ctx.auto_envvar_prefix}_"
-    known = {f"{prefix}{parameter.name}".upper() for parameter in command.params}
-    for variable in sorted(os.environ):
-        if variable.startswith(prefix) and variable not in known:
-            close = difflib.get_close_matches(variable, known, 1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise click.UsageError(f"the environment variable {variable} is no option{hint}", ctx)
 
 
 def nearest(call: type[JobCall], given: dict[str, Any]) -> dict[str, Any]:
@@ -174,12 +154,6 @@ def nearest(call: type[JobCall], given: dict[str, Any]) -> dict[str, Any]:
         best = min((ranks[name] for name in found), default=0)
         ranks = {n: rank for n, rank in ranks.items() if n not in found or rank == best}
     return {name: given[name] for name in ranks}
-
-
-def dry_run() -> click.Option:
-    """The option --dry-run, for a job that can say what it would do."""
-    text = "Show what would be done, and do nothing."
-    return SectionOption(["--dry-run"], section=MAIN, is_flag=True, help=text)
 
 
 def debug() -> click.Option:
@@ -199,14 +173,6 @@ def _job_options() -> list[click.Option]:
             callback=_read_config,
             metavar="FILE",
             help="YAML file of options, or the name of one that is ready.",
-        ),
-        SectionOption(
-            ["--stdin-format"],
-            section=INPUT,
-            default="txt",
-            show_default=True,
-            metavar="ENDING",
-            help="Format of standard input, INPUT -, as the ending of a file.",
         ),
         click.Option(["--json", "json"], is_flag=True, help="Print the summary as JSON."),
         click.Option(["--quiet"], is_flag=True, help="Show no progress and no summary."),

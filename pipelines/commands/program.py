@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from pipelines.commands.job_command import Command, debug, dry_run, job_command
+from pipelines.commands.job_command import Command, debug, job_command
 from pipelines.commands.options import Value, parameters, parted
 from pipelines.commands.summary import say
 from pipelines.comparing.options import CompareCall
@@ -109,7 +109,7 @@ for job in (
     job_command("train", TrainCall, "pipelines.commands.train"),
     job_command("extend", ExtendCall, "pipelines.commands.train"),
     job_command("prune", PruneCall, "pipelines.commands.train"),
-    job_command("encode", EncodeCall, "pipelines.commands.encode", dry_run()),
+    job_command("encode", EncodeCall, "pipelines.commands.encode"),
     job_command("compare", CompareCall, "pipelines.commands.compare"),
     job_command("report", ReportCall, "pipelines.commands.report"),
     inspect,

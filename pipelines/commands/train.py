@@ -38,10 +38,7 @@ def run_prune(call: PruneCall, how: How) -> None:
     finish(done, how, lambda: _print_pruning(done))
 
 
-def _print_training(done: Trained | Extended) -> None:
-    if isinstance(done, Extended):
-        _print_extension(done)
-        return
+def _print_training(done: Trained) -> None:
     table = done.table
     print_corpus(table.totals, table.min_word_count)
     merges = f", {len(done.merges):,} merges" if done.result.pieces is None else ""

@@ -128,7 +128,6 @@ class CompareCall(JobCall):
 
     SECTION = MAIN
     ARGUMENTS = ("tokenizers",)
-    TEXTS = "on"
     ALTERNATIVES = (("on", "word_counts"),)
 
     tokenizers: tuple[str | Tokenizer, ...] = option(

@@ -116,7 +116,7 @@ def run(
         )
         totals | "write totals" >> beam.Map(write_totals, publication)
 
-    run_pipeline(build, beam_args, lease)
+    run_pipeline(build, beam_args)
 
 
 def _range_of(fields: dict[str, Any]) -> Range | WordRange:
@@ -161,15 +161,11 @@ def _tables_to_merge(call: CountCall) -> list[WordTable]:
 
 
 def finish_table(
-    publication: Publication,
-    call: CountCall,
-    tables: Sequence[WordTable],
-    followed: dict[str, Any] | None = None,
+    publication: Publication, call: CountCall, tables: Sequence[WordTable]
 ) -> WordTable:
-    """Publishes the parts in staging as a table, in the place of an old one. The words of merged
+    """Publish the parts in staging as a table, which replaces an old one. The words of merged
     `tables` have been counted again; the rows and bytes that those tables were made from are in
-    their manifests. `followed`: see `WordTable`. InputError if there is no word, unless words may
-    come yet."""
+    their manifests. InputError if there is no word."""
     totals, options = read_totals(publication), call.counting
     counts = totals.counts.copy()
     for table in tables:
@@ -179,16 +175,15 @@ def finish_table(
     staged = publication.staging.place(publication.run)
     parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
     rows = sum(part.rows for part in word_ranges(WordTable(staged, parts)))
-    if not rows and followed is None:
+    if not rows:
         raise InputError(_why_no_word(counts, call.min_word_count, smoothing))
     sums = {key: counts[key] for key in TOTALS} | {"distinct_words": rows}
     made: dict[str, Any] = {"min_word_count": call.min_word_count, "smoothing": smoothing}
     manifest = {"parts": parts, "text": options.text.plain(), **made, **sums}
-    if followed is not None:
-        manifest["followed"] = followed
+
     publication.stage_json(MANIFEST, manifest)
     publication.publish([*parts, MANIFEST], files_of(publication.output))
-    return WordTable(publication.output, parts, sums, options.text, **made, followed=followed)
+    return WordTable(publication.output, parts, sums, options.text, **made)
 
 
 def _smoothing(totals: Totals, options: CountOptions) -> dict[str, Any] | None:

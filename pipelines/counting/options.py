@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipelines.running.call import Call, CsvOptions, FollowOptions
+from pipelines.running.call import Call, CsvOptions
 from wordpiece_core.declaration import INPUT, MAIN, PERFORMANCE, group, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Column, Places, Share, Size, Whole
@@ -55,8 +55,8 @@ class CountCall(Call):
     """Count the words of INPUT into a word table.
 
     INPUT: files, globs or directories of .parquet, .arrow, .feather, .txt, .jsonl, .csv, .tsv (text
-    also .gz, .zst, .bz2, .lz4, .xz), on any file system that Arrow reads, or hf://; - for standard
-    input. It may be left out with --merge.
+    also .gz, .zst, .bz2, .lz4, .xz), on any file system that Arrow reads, or hf://. Optional with
+    --merge.
     """
 
     merge: tuple[str, ...] = option(
@@ -66,29 +66,9 @@ class CountCall(Call):
         1, Whole(MOST_COUNT), "Minimum count of a word; rarer words are left out.", section=MAIN
     )
     counting: CountOptions = group(CountOptions)
-    following: FollowOptions = group(FollowOptions)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_inputs(self.merge)
         if self.merge and self.counting.group_column is not None:
             raise OptionError("merge: a word table does not keep groups; leave out `group_column`")
-        if self.following.follow:
-            self._check_following()
-
-    def _check_following(self) -> None:
-        """OptionError for what cannot be done again and again: the table is all that is kept."""
-        if self.counting.group_column is not None:
-            raise OptionError(
-                "group_column: cannot be used with `follow`, whose table does"
-                " not keep groups; leave it out"
-            )
-        for name, given in {
-            "`merge`": self.merge,
-            "`min_word_count`": self.min_word_count > 1,
-        }.items():
-            if given:
-                raise OptionError(
-                    f"{name}: cannot be used with `follow`; give it to count or train"
-                    " afterwards, with the table"
-                )

@@ -30,7 +30,7 @@ from wordpiece_core.summary import Summarized
 from wordpiece_core.uri import join
 
 MANIFEST = "_manifest.json"
-FILES = "files"  # in `WordTable.followed`
+
 PART = r"part-\d{5,}\.parquet"
 TOTALS = ("rows", "nulls", "bytes", "words", "replaced")
 ROWS_PER_GROUP = 65_536
@@ -59,9 +59,6 @@ class WordTable(Summarized):
     smoothing: dict[str, Any] | None = None
     """If the text had groups: their `column`, the `exponent`, and the `groups` with their `name`
     (or null), the `words` counted, and the `weight` of each."""
-    followed: dict[str, Any] | None = None
-    """With --follow: the `text_column`, and `files`, the size and modification time of each file
-    that is counted, by path."""
 
     @property
     def is_smoothed(self) -> bool:
@@ -215,14 +212,12 @@ def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
         smoothing = manifest.get("smoothing")
         if smoothing is not None:
             float(smoothing["exponent"])
-        followed = manifest.get("followed")
-        if followed is not None and not isinstance(followed[FILES], dict):
-            raise ValueError("followed")
+
     except (KeyError, TypeError, ValueError, OptionError) as error:
         place = join(directory, MANIFEST)
         fault = f"not as wordpiece count writes it ({one_line(error)}); run it again"
         raise InputError(f"{place}: {fault}") from error
-    return WordTable(directory, parts, totals, text, least, smoothing, followed)
+    return WordTable(directory, parts, totals, text, least, smoothing)
 
 
 def text_of(

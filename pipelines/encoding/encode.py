@@ -17,16 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.encoding.follow import follow_inputs
+from pipelines.encoding.follow import FollowLog, follow_inputs
 from pipelines.encoding.options import EncodeCall
-from pipelines.encoding.plan import EncodePlan, plan_files
 from pipelines.encoding.resharding.reshard import Resharding
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.run import EncodeRun
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.lease import one_run
 from pipelines.running.checks import checked_call
-from pipelines.running.following import FollowLog
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
 
@@ -42,9 +40,10 @@ def encode_job(
     """Encodes every input into a shard of the same name in the output, or into shards of the rows
     of all inputs. `log`: of commits, with the option `follow`.
 
-    Raises what `plan` raises; OutputError, for example if another run is writing to the output; and
-    ShardsError if some inputs cannot be encoded, after all others are finished. With `on_error`
-    "skip" the manifest lists these instead.
+    Raises InputError; OptionError, also if the output holds shards of another tokenizer or of other
+    options; OutputError, for example if another run is writing to the output; and ShardsError if
+    some inputs cannot be encoded, after all others are finished. With `on_error` "skip" the
+    manifest lists these instead.
     """
     call = checked_call(call, beam_args)
     check_fit(call.shards, tokenizer)
@@ -54,13 +53,3 @@ def encode_job(
         return follow_inputs(run, log)
     with one_run(call.output):
         return Resharding(run).run() if call.is_resharded else run.encode_files(run.files())
-
-
-def plan(call: EncodeCall, tokenizer: Tokenizer) -> EncodePlan:
-    """What the job would encode. Raises InputError and OptionError; OptionError also if the output
-    holds shards of another tokenizer or of other options."""
-    check_fit(call.shards, tokenizer)
-    run = EncodeRun(call, tokenizer, (), Progress(quiet=True))
-    if call.is_resharded:
-        return Resharding(run).plan()
-    return plan_files(run.directory(), run.files(), call.shards)

@@ -145,7 +145,7 @@ def run_planned(
     def build(pipeline: beam.Pipeline) -> None:
         _ = pipeline | "elements" >> FromPlan(plan, element) | "step" >> beam.ParDo(step)
 
-    run_pipeline(build, beam_args, lease)
+    run_pipeline(build, beam_args)
 
 
 def size_of(shard: PlannedShard) -> int:

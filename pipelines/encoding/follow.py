@@ -1,103 +1,121 @@
-"""`encode --follow`: the job, again and again. Each run of it encodes new files, and its commit is
-a line of `.commits.jsonl`.
+"""`encode --follow`: a loop around the job that lists the inputs, encodes the complete files,
+commits, reports a line, and sleeps.
 
-A line is what the manifest has more than all lines before it. So the lines add up to the manifest:
-what was committed just before a kill, or without `--follow`, is in the next line.
+A file on a local disk is complete when two listings found it with the same size and modification
+time. An object in a store appears complete.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence, Set
+import math
+import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from pipelines.encoding.directory.bad_shards import ShardsError
-from pipelines.encoding.directory.state import read_contents
+from pipelines.encoding.directory.encoded_directory import MANIFEST
 from pipelines.encoding.directory.status import CHANGED
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.run import EncodeRun
 from pipelines.files import outputs
-from pipelines.files.input_files import covers
 from pipelines.files.inputs import InputFile
 from pipelines.files.lease import one_run
-from pipelines.running.following import FollowLog, Version, follow, version
-from wordpiece_core import storage
-from wordpiece_core.storage import MissingError
+from wordpiece_core.storage import appears_when_closed
 from wordpiece_core.uri import join
 
-COMMITS = ".commits.jsonl"
-SUMS = ("rows", "bytes", "tokens", "unknown_tokens", "words", "word_tokens")
+SUMS = ("rows", "bytes", "tokens", "unknown_tokens")
+Version = tuple[int, int | None]
+"""The size and the modification time of a file."""
+
+
+class FollowLog(Protocol):
+    """Receiver of commits and warnings."""
+
+    def commit(self, row: Mapping[str, Any]) -> None:
+        """Report a commit."""
+
+    def warn(self, message: str) -> None:
+        """Report a warning."""
 
 
 def follow_inputs(run: EncodeRun, log: FollowLog) -> Encoded:
-    """Encodes files as they come, until it is stopped or idle. Raises what `encode` raises."""
-    dataset = _Followed(run, log)
+    """Encode files as they appear, until stopped or until nothing has changed for `until_idle`
+    seconds. Raises the errors of `encode`."""
     with one_run(run.call.output):
-        follow(run.call.following, lambda: run.files(may_be_empty=True), dataset.process)
-        return dataset.encoded or run.encode_files([])
+        return _follow(run, log) or run.encode_files([])
 
 
-class _Followed:
-    """What is known between runs. `skipped`: the versions of files that could not be encoded."""
+def _follow(run: EncodeRun, log: FollowLog) -> Encoded | None:
+    """Return the last result; None if no file has appeared."""
+    following = run.call.following
+    before: dict[str, Version] = {}
+    processed: dict[str, Version] = {}
+    skipped: dict[str, Version] = {}
+    commits = _Commits(run.call.output)
+    encoded: Encoded | None = None
+    until_idle = math.inf if following.until_idle is None else following.until_idle
+    idle_since = time.monotonic()
+    while True:
+        began = time.monotonic()
+        files = run.files(may_be_empty=True)
+        complete = {
+            file.path: file
+            for file in files
+            if appears_when_closed(file.path) or before.get(file.path) == _version(file)
+        }
+        before = {file.path: _version(file) for file in files}
+        found = {path: _version(file) for path, file in complete.items()}
+        if complete and found != processed:
+            new = [file for path, file in complete.items() if skipped.get(path) != found[path]]
+            try:
+                encoded = run.encode_files(new)
+            except ShardsError as error:
+                if any(bad.error.cause != CHANGED for bad in error.errors):
+                    raise
+                log.warn(f"{error}; they are read again")
+            else:
+                for bad in encoded.errors:
+                    log.warn(f"skipped: {bad.message}")
+                    skipped[bad.file.path] = _version(bad.file)
+                if row := commits.next(encoded.manifest):
+                    log.commit(row)
+            processed, idle_since = found, time.monotonic()
+        elif len(complete) < len(files):
+            idle_since = time.monotonic()
+        elif time.monotonic() - idle_since >= until_idle:
+            return encoded
+        time.sleep(max(began + following.poll - time.monotonic(), 0))
 
-    def __init__(self, run: EncodeRun, log: FollowLog) -> None:
-        self.run, self.log = run, log
-        self.encoded: Encoded | None = None
-        self.skipped: dict[str, Version] = {}
 
-    def process(self, files: Sequence[InputFile], present: Set[str]) -> None:
-        """Encodes files, and commits. Files that change meanwhile are left for the next listing."""
-        if self.run.call.delete_removed:
-            self._delete_removed(present)
-        files = [file for file in files if self.skipped.get(file.path) != version(file)]
-        try:
-            done = self.encoded = self.run.encode_files(files)
-        except ShardsError as error:
-            if any(bad.error.cause != CHANGED for bad in error.errors):
-                raise
-            self.log.warn(f"{error}; they are read again")
-            return
-        for bad in done.errors:
-            self.log.warn(f"skipped: {bad.message}")
-            self.skipped[bad.file.path] = version(bad.file)
-        self._record(done.manifest)
+def _version(file: InputFile) -> Version:
+    return file.size, file.modified
 
-    def _delete_removed(self, present: Set[str]) -> None:
-        """Deletes the shards of files that are gone. What was in an input that lists no file stays:
-        that may be a disk which is not mounted. The commit that follows lists them no more."""
-        directory = self.run.directory()
-        contents = read_contents(directory)
-        inputs = [p for p in self.run.call.inputs if any(covers(p, path) for path in present)]
-        gone = [
-            name
-            for name, path in ((name, contents.source(name)) for name in contents.finished)
-            if path not in present and any(covers(pattern, path) for pattern in inputs)
-        ]
-        storage.delete_files(map(directory.place, gone))
 
-    def _record(self, manifest: dict[str, Any]) -> None:
-        """Adds a line to `.commits.jsonl`, if the manifest has more, or less, than the lines."""
-        path = join(self.run.call.output, COMMITS)
-        try:
-            lines = storage.read_bytes(path).decode().splitlines()
-            rows = [json.loads(line) for line in lines]
-            known = {name: sum(row[name] for row in rows) for name in ("files", *SUMS)}
-        except MissingError:
-            lines, known = [], dict.fromkeys(("files", *SUMS), 0)
-        except (ValueError, TypeError, KeyError) as error:
-            raise outputs.damaged(path) from error
-        now = {name: manifest[name] for name in SUMS} | {"files": len(manifest["shards"])}
-        more = {name: now[name] - known[name] for name in known}
-        if not any(more.values()):
-            return
-        time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        words = more["words"]
-        row = {"commit": len(lines) + 1, "time": time, **more}
-        row["tokens_per_word"] = more["word_tokens"] / words if words else None
-        data = "".join(f"{line}\n" for line in [*lines, json.dumps(row)])
-        work = self.run.directory().work
-        work.claim()
-        outputs.write_bytes(path, data.encode(), work.path)
-        work.delete()
-        self.log.commit(row)
+class _Commits:
+    """The commits of a run, numbered from 1. Each reports the increase since the commit before."""
+
+    def __init__(self, output: str) -> None:
+        manifest = outputs.read_json(join(output, MANIFEST))
+        self.number = 0
+        self.totals = dict.fromkeys(("files", *SUMS), 0) if manifest is None else _totals(manifest)
+
+    def next(self, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the report of a commit; None if the manifest has not changed."""
+        totals, before = _totals(manifest), self.totals
+        if totals == before:
+            return None
+        self.number, self.totals = self.number + 1, totals
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        increase = {name: total - before[name] for name, total in totals.items()}
+        return {"commit": self.number, "time": now, **increase}
+
+
+def _totals(manifest: Mapping[str, Any]) -> dict[str, int]:
+    return {"files": len(manifest["shards"])} | {name: manifest[name] for name in SUMS}
+
+
+def commit_line(row: Mapping[str, Any]) -> str:
+    """Return a commit as one line for people."""
+    values = {name: f"{n:,}" if isinstance(n, int) else n for name, n in row.items()}
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from pipelines.comparing.options import TokenizerOptions, TokenizerPlace
 from pipelines.running.call import Call, CsvOptions, FollowOptions
 from wordpiece_core.declaration import (
-    FOLLOW,
     INPUT,
     MAIN,
     OUTPUT,
@@ -24,7 +23,6 @@ from wordpiece_core.options import (
     BOUNDARIES,
     ID_TYPES,
     LEAST_WORKER_MEMORY,
-    SAMPLING,
     UNK_SCOPES,
     EncodingOptions,
 )
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 FAIL, SKIP = "fail", "skip"  # what to do about a bad input
-FORMATS = ("parquet", "megatron", "bin", "ds")
+FORMATS = ("parquet", "megatron", "ds")
 SHARD_SIZE = 256 << 20  # of a resharded dataset, by default
 LEAST_SHARD_SIZE = 1 << 10
 
@@ -91,17 +89,13 @@ class ShardOptions(CsvOptions):
     pack: bool = option(
         False, Flag(), "Fill rows of exactly `max_length` from many texts.", section=MAIN
     )
-    split_sentences: bool = option(
-        False, Flag(), "With `format` megatron: make each sentence a sequence, for BERT."
-    )
+
     compression: str = option("zstd", Choice(COMPRESSIONS), "Compression of Parquet shards.")
     encoding: EncodingOptions = group(EncodingOptions)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.split_sentences:
-            self._check_sentences()
-            object.__setattr__(self, "encoding", self.encoding.of_documents)
+
         if not self.pack:
             return
         encoding, length = self.encoding, "`max_length`"
@@ -118,28 +112,14 @@ class ShardOptions(CsvOptions):
             if given:
                 raise OptionError(f"{name}: cannot be used with `pack`, whose rows are not texts")
 
-    def _check_sentences(self) -> None:
-        """OptionError for what texts that are divided into sentences do not have."""
-        encoding = self.encoding
-        for name, given in {
-            "pack": self.pack,
-            "text_pair_column": self.text_pair_column,
-            "max_length": encoding.max_length,
-            "append_eos": encoding.append_eos,
-            "prepend_bos": encoding.prepend_bos,
-        }.items():
-            if given:
-                raise OptionError(f"{name}: cannot be used with `split_sentences`")
-
     def plain(self) -> dict[str, Any]:
-        """The options, with those of encoding, as values that JSON can hold. A run that continues
-        has the same ones. Those that few people set are left out at their defaults."""
-        own, encoding = asdict(self), self.encoding
+        """Return the options, encoding options included, as values that JSON can hold. Runs that
+        share a dataset have the same ones. Rarely used options are left out at their defaults."""
+        own = asdict(self)
         options = own | own.pop("encoding")
         unused = (
-            *SAMPLING * (not encoding.samples),
-            *BOUNDARIES * (not encoding.marks_boundaries),
-            *[name for name in ("split_sentences", "no_quoting") if not getattr(self, name)],
+            *BOUNDARIES * (not self.encoding.marks_boundaries),
+            *["no_quoting"] * (not self.no_quoting),
         )
         options = {name: value for name, value in options.items() if name not in unused}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
@@ -211,8 +191,8 @@ class ReshardOptions(Declared):
 class EncodeCall(Call):
     """Encode INPUT into shards of token ids, one for each input file, or of one size.
 
-    INPUT: files, globs or directories, local or in a store; - for standard input. The formats are
-    those of wordpiece count. A rerun keeps the shards that are finished.
+    INPUT: files, globs or directories, local or in a store, in the formats that wordpiece count
+    reads. A rerun keeps finished shards.
     """
 
     choice: TokenizerChoice = group(TokenizerChoice)
@@ -231,18 +211,11 @@ class EncodeCall(Call):
         512 << 20, Size(LEAST_WORKER_MEMORY), "Memory of a worker for `shuffle`.", section=OUTPUT
     )
     following: FollowOptions = group(FollowOptions)
-    delete_removed: bool = option(
-        False,
-        Flag(),
-        "With `follow`: delete the shards of inputs that no longer exist.",
-        section=FOLLOW,
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_inputs()
-        if self.delete_removed and not self.following.follow:
-            raise OptionError("delete_removed: give `follow` too")
+
         asked_for, encoding = self.layout.asked_for, self.shards.encoding
         if asked_for and self.following.follow:
             raise OptionError(
@@ -252,8 +225,7 @@ class EncodeCall(Call):
             raise OptionError(
                 f"{asked_for[0]}: cannot be used with `stride`, which numbers rows by file"
             )
-        if self.shards.split_sentences and self.layout.format != "megatron":
-            raise OptionError("split_sentences: give `format` megatron too")
+
         if self.layout.format != "parquet":
             self._check_ids_alone()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pipelines.encoding.directory.bad_shards import BadShard, ShardsError
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
@@ -26,16 +25,16 @@ from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.storage import in_parallel
 from wordpiece_core.uri import join
 
+SAMPLE = 64  # files that are read before a run, to estimate the amount of text
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedShard:
-    """A shard as it was found before the job. `rows`: their number, if it is known. `bytes`: the
-    approximate size of the text. `finished`: whether an earlier run finished it. `error`: why it
-    cannot be encoded."""
+    """A shard before the job starts. `bytes`: the approximate size of the text. `finished`: True if
+    an earlier run finished it. `error`: why it cannot be encoded."""
 
     file: InputFile
     name: str
-    rows: int | None = None
     bytes: int = 0
     finished: bool = False
     error: ShardError | None = None
@@ -65,21 +64,6 @@ class EncodePlan:
         """Whether the directory is complete and there is nothing to encode, commit or delete."""
         return self.contents.is_committed and not (self.to_run or self.errors)
 
-    def summary(self) -> dict[str, Any]:
-        """What `wordpiece encode --dry-run --json` prints."""
-        shards = [
-            {
-                "input": shard.file.path,
-                "shard": shard.name,
-                "rows": shard.rows,
-                "bytes": shard.bytes,
-                "finished": shard.finished,
-                "error": shard.error.message if shard.error else None,
-            }
-            for shard in self.shards
-        ]
-        return {"output": self.directory.path, **self.directory.job, "shards": shards}
-
     def bad_shards(self, errors: Sequence[ShardError], on_error: str) -> list[BadShard]:
         """The inputs that cannot be encoded: those known before, and these errors. ShardsError if
         there are any that are not skipped, as none is if no file is to blame: if files
@@ -95,15 +79,11 @@ class EncodePlan:
 
 
 def plan_files(
-    directory: EncodedDirectory,
-    files: Sequence[InputFile],
-    options: ShardOptions,
-    sample: int | None = None,
+    directory: EncodedDirectory, files: Sequence[InputFile], options: ShardOptions
 ) -> EncodePlan:
-    """Plans the encoding of these inputs: lists the output directory, and reads the Parquet footers
-    or first rows of the files to encode. With a `sample`, it reads that many files only and
-    estimates the sizes of the others. OptionError if the output holds shards of another tokenizer
-    or of other options."""
+    """Plan the encoding of these inputs: list the output directory, and read the Parquet footers
+    or first rows of up to `SAMPLE` files to estimate the amount of text. OptionError if the output
+    holds shards of another tokenizer or of other options."""
     names = inputs.output_names(files)
     contents = read_contents(directory)
     _check_files(directory.path, files, names, contents)
@@ -112,19 +92,18 @@ def plan_files(
     def measured(file: InputFile) -> PlannedShard:
         name = names[file.path]
         try:
-            rows, size = inputs.measure(file, text_columns(options), options.kept)
+            size = inputs.measure(file, text_columns(options), options.kept)
         except InputError as error:
             return PlannedShard(file, name, error=shard_error(file, name, error))
-        return PlannedShard(file, name, rows, size)
+        return PlannedShard(file, name, size)
 
     known: dict[str, PlannedShard] = {}
     for file in files:
         result = finished.get(names[file.path])
         if result is not None and is_of(result, file):
-            shard = PlannedShard(file, result.name, result.input_rows, result.bytes, finished=True)
-            known[file.path] = shard
+            known[file.path] = PlannedShard(file, result.name, result.bytes, finished=True)
     waiting = [file for file in files if file.path not in known]
-    step = 1 if sample is None else max(-(-len(waiting) // sample), 1)
+    step = max(-(-len(waiting) // SAMPLE), 1)
     read = in_parallel(measured, waiting[::step])
     known |= {shard.file.path: shard for shard in read}
     of_files = sum(shard.file.size for shard in read if not shard.error)

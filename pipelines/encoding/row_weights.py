@@ -12,12 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.tokenizer.tokenizer import SENTENCE_LENGTHS
 
 WEIGHT, SPLIT = "__wordpiece_weight", "__wordpiece_split"
 SPLIT_KEY = b"wordpiece split"  # of the hash of texts
 PLAIN_BYTES = 8  # of a value that is neither a string nor bytes
-SENTENCE_BYTES = 4 + 8  # of a sentence in the index of Megatron
 
 
 def split_bounds(shares: Sequence[tuple[str, str]]) -> tuple[int, ...]:
@@ -43,23 +41,17 @@ class RowWeights:
 
     def add(self, table: pa.Table, kept: pa.Table, ids: str, texts: pa.Array) -> pa.Table:
         """The table with these columns. `kept`: the columns of the input that go with it."""
-        has_sentences = SENTENCE_LENGTHS in table.column_names
-        sentences = table.column(SENTENCE_LENGTHS) if has_sentences else None
-        added = [self._weights(table.column(ids), kept, sentences), self._splits(texts)]
+        added = [self._weights(table.column(ids), kept), self._splits(texts)]
         for field, column in zip(self.fields, added, strict=True):
             table = table.append_column(field, column)
         return table
 
-    def _weights(
-        self, ids: pa.ChunkedArray, kept: pa.Table, sentences: pa.ChunkedArray | None
-    ) -> pa.Array:
+    def _weights(self, ids: pa.ChunkedArray, kept: pa.Table) -> pa.Array:
         """The weight of each row."""
         of_id, of_row = self.bytes
         lengths = pc.fill_null(pc.list_value_length(ids), 0).cast(pa.int64())
         sizes = pc.add(pc.multiply(lengths, of_id), of_row)
-        if sentences is not None:
-            numbers = pc.fill_null(pc.list_value_length(sentences), 0).cast(pa.int64())
-            sizes = pc.add(sizes, pc.multiply(numbers, SENTENCE_BYTES))
+
         for column in kept.columns:
             sizes = pc.add(sizes, _bytes(column))
         sizes = pc.max_element_wise(sizes.combine_chunks(), 1)

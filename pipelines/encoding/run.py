@@ -24,7 +24,6 @@ from wordpiece_core.errors import ColumnError, InputError
 
 MOST_UNKNOWN = 0.9  # of the tokens of a dataset: more are an error
 LEAST_TOKENS = 10  # of a dataset for which this is an error
-SAMPLE = 64  # files that are read before a run, to estimate the amount of text
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class EncodeRun:
 
     def encode_files(self, files: Sequence[InputFile]) -> Encoded:
         """Encodes each input into a shard, and commits."""
-        plan = plan_files(self.directory(), files, self.call.shards, SAMPLE)
+        plan = plan_files(self.directory(), files, self.call.shards)
         directory, contents, bad = plan.directory, plan.contents, list[BadShard]()
         if not plan.is_done:
             contents, bad = self.encode(plan, self.call.shards)

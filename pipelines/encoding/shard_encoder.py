@@ -183,10 +183,7 @@ class ShardEncoder:
         texts, pairs, options = piece.texts, piece.pairs, self.encoding
         try:
             if self.maker is None:
-                if self.options.split_sentences:
-                    batch = self.tokenizer.encode_sentences(texts, options=options)
-                else:
-                    batch = self.tokenizer.encode_batch(texts, pairs, options=options)
+                batch = self.tokenizer.encode_batch(texts, pairs, options=options)
                 if self.weights:
                     table = self.weights.add(batch.table, piece.table, IDS, texts)
                     batch = replace(batch, table=table)
@@ -255,8 +252,7 @@ def added_schema(tokenizer: Tokenizer, options: ShardOptions) -> pa.Schema:
     encoding = options.encoding
     if options.pack:
         return Packer(tokenizer, encoding).finish().schema
-    if options.split_sentences:
-        return tokenizer.encode_sentences([], options=encoding).table.schema
+
     pairs: list[str] | None = [] if options.text_pair_column else None
     added = tokenizer.encode_batch([], pairs, options=encoding).table.schema
     if encoding.stride is not None:

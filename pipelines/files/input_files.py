@@ -171,22 +171,6 @@ def above(name: str) -> list[str]:
     return list(accumulate(name.split("/")[:-1], "{}/{}".format))
 
 
-def covers(pattern: str, path: str) -> bool:
-    """Whether a file of this path would be among those that a pattern names, if it were there."""
-    base, place = split_query(pattern)[0], split_query(path)[0]
-    base = base.rstrip("/") if is_uri(pattern) else open_filesystem(pattern)[1]
-    if is_uri(pattern) != is_uri(path):
-        return False
-    if place == base:
-        return True
-    root, wanted = base, ["**"]
-    if _WILDCARD.search(base) and (is_uri(pattern) or not os.path.lexists(base)):
-        root, wanted = _split_glob(base)
-    below = place.removeprefix(root.rstrip("/") + "/")
-    parts = (unquote(below) if is_uri(path) else below).split("/")
-    return below != place and _glob_match(parts, wanted)
-
-
 Matches = tuple[list[InputFile], list[str]]
 """The files of a pattern, and the paths of those that it names and that cannot be read."""
 

@@ -117,12 +117,9 @@ def read_texts(
     return _reader(part.file, TextColumns(text_column, group_column)).texts(part)
 
 
-def measure(
-    file: InputFile, columns: TextColumns, kept: list[str] | None
-) -> tuple[int | None, int]:
-    """The number of rows of a file, or None if the whole file would have to be read for it; and the
-    approximate size of its text in bytes. It reads and raises the same as `plan`; for Parquet it
-    also checks the columns of `kept`."""
+def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> int:
+    """Return the approximate size of the text of a file in bytes. Reads and raises the same as
+    `plan`; for Parquet it also checks the columns of `kept`."""
     return _reader(file, columns).measure(kept)
 
 

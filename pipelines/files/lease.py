@@ -37,19 +37,11 @@ class Lease:
     run: str
 
     def check(self) -> None:
-        """Raises OutputError if another run has taken the directory, if this one has given it up,
-        or if it is gone."""
+        """Raise OutputError if another run has taken the directory, or if it is gone."""
         if read_marker(self.path).get(RUN) != self.run:
             raise OutputError(
                 f"{self.path}: another run has begun there; wait for it to end, then run this again"
             )
-
-    def give_up(self) -> None:
-        """Ends the lease, if this run has it. Workers that are still running stop when they check
-        it."""
-        marker = read_marker(self.path)
-        if marker.get(RUN) == self.run:
-            outputs.write_json(join(self.path, MARKER), marker | {RUN: None})
 
     @contextmanager
     def fenced(self, path: str) -> Iterator[None]:

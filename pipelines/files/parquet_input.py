@@ -24,9 +24,6 @@ BUFFER_BYTES = 4 << 20  # for each column: a column chunk is streamed, it is not
 TAIL_BYTES = 64 << 10  # of a file are read at once, as Arrow does; mostly the footer is there
 MOST_FOOTER_BYTES = 64 << 20  # are held while a file is opened; bad files may say anything
 TIMES = "us"  # the unit that times of the type INT96 are read in: it holds any year
-MAGIC = b"PAR1"  # what Parquet files begin and end with
-LEAST_FILE = 12  # bytes: the magic number twice, and the length of the footer
-SEARCHED_BYTES = 8 << 20  # at a time
 MOST_NESTED = 150  # levels of columns, of files whose chunks are copied
 MAX_COPIED_BYTES = 32 << 20  # of the chunks of a row group that are held to be copied
 
@@ -68,8 +65,6 @@ def open_parquet(file: Planned) -> Iterator[ParquetFile]:
             parquet.encrypted = _kernel.encrypted_columns(_footer(stored))
         except InputError as error:
             raise InputError(f"{file.path}: cannot be read ({error})") from error
-        if not parquet.encrypted:
-            _check_one(file.path, stored, parquet.metadata)
         if footer > TAIL_BYTES:
             stored.hold_end(0)
         yield parquet
@@ -85,32 +80,6 @@ def _footer(stored: StoredFile) -> bytes:
     """The end of a file, from where its metadata begins."""
     stored.seek(max(stored.size() - _footer_bytes(stored), 0))
     return stored.read()
-
-
-def _check_one(path: str, stored: StoredFile, metadata: pq.FileMetaData) -> None:
-    """InputError if a file is several, as `cat` joins them: its footer is that of the last one, and
-    counts places from the beginning. Indexes and anything else may lie between the data and the
-    footer; if that is room for another file, its end is looked for."""
-    chunks = [
-        metadata.row_group(group).column(column)
-        for group in range(metadata.num_row_groups)[-1:]
-        for column in range(metadata.num_columns)
-    ]
-    ends = (
-        min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)), default=0)
-        + chunk.total_compressed_size
-        for chunk in chunks
-    )
-    room = stored.length - _footer_bytes(stored) - max(ends, default=len(MAGIC))
-    left, held = room + len(MAGIC) if room >= LEAST_FILE else 0, b""
-    stored.seek(0)
-    while left > 0 and (more := stored.read(min(SEARCHED_BYTES, left))):
-        if 2 * MAGIC in held + more:
-            raise InputError(
-                f"{path}: several files one after the other, of which only a part would be read;"
-                " give each as a file of its own"
-            )
-        left, held = left - len(more), more[1 - 2 * len(MAGIC) :]
 
 
 class ParquetReader(Reader):
@@ -160,14 +129,13 @@ class ParquetReader(Reader):
                     start, held = group + 1, 0
         return ranges
 
-    def measure(self, kept: list[str] | None) -> tuple[int | None, int]:
-        """As the footer says."""
+    def measure(self, kept: list[str] | None) -> int:
+        """Return the bytes of text according to the footer."""
         with self._opened() as parquet:
             names = self.kept_columns(parquet.schema_arrow.names, kept)
             parquet.check_readable(self.file.path, names)
             groups = range(parquet.num_row_groups)
-            size = sum(_column_bytes(parquet, group, self.columns.names) for group in groups)
-            return parquet.metadata.num_rows, size
+            return sum(_column_bytes(parquet, group, self.columns.names) for group in groups)
 
     def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
         """The rows, in parts of row groups."""

@@ -115,10 +115,9 @@ class Reader(ABC):
         """The column of a table from `rows` that the name of a text stands for."""
         return picked(table, name)
 
-    def measure(self, kept: list[str] | None) -> tuple[int | None, int]:
-        """The number of rows, or None if the whole file would have to be read for it, and the
-        approximate bytes of text."""
-        return None, sum(part.bytes for part in self.ranges(max(self.file.size, 1)))
+    def measure(self, kept: list[str] | None) -> int:
+        """Return the approximate bytes of text."""
+        return sum(part.bytes for part in self.ranges(max(self.file.size, 1)))
 
     def texts(self, part: Range) -> Iterator[TextBatch]:
         """The texts of a range in order, in batches of at most about `COUNTED_BYTES`."""

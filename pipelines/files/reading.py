@@ -15,7 +15,6 @@ from wordpiece_core import storage
 from wordpiece_core.errors import ChangedError, InputError, one_line
 from wordpiece_core.storage import StoredFile
 
-LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 DATA_FAULTS = (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException)
 """What libraries raise about the bytes of a file."""
 
@@ -34,30 +33,19 @@ class Planned(Protocol):
 
 @contextmanager
 def open_planned(file: Planned) -> Iterator[StoredFile]:
-    """Opens a file for reading. ChangedError if it is not as it was planned, when the block begins
-    and when it ends. In that case an error in the block does not mean that the data is bad."""
+    """Open a file for reading. ChangedError if its size or its modification time differs from the
+    plan, before or after the block. In that case an error in the block does not mean that the data
+    is bad."""
     _check_planned(file)
     with StoredFile(file.path) as stored:
-        version = stored.etag()
         if stored.length != file.size:
             raise _changed(file)
         try:
             yield stored
         except (InputError, storage.MissingError) as error:
             _check_planned(file, error)
-            if isinstance(error, InputError) and _is_pointer(stored):
-                raise InputError(f"{file.path}: a Git LFS pointer; run `git lfs pull`") from error
             raise
         _check_planned(file)
-        if version is not None:
-            with StoredFile(file.path) as now:
-                if now.etag() != version:
-                    raise _changed(file)
-
-
-def _is_pointer(stored: StoredFile) -> bool:
-    stored.seek(0)
-    return stored.read(len(LFS_POINTER)) == LFS_POINTER
 
 
 def _check_planned(file: Planned, fault: BaseException | None = None) -> None:

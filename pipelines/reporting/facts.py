@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pipelines.reporting.tokenized_words import WordStatistics
+from pipelines.reporting.tokenized_words import NotableWords
 from pipelines.reporting.vocabulary import TrainingLog, words_of_text
 from wordpiece_core.measures import RARE, Measures
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -45,7 +45,7 @@ class Facts:
     """What is known of a tokenizer, and of its results on a text if there is one.
 
     `text`: the names of the texts; empty without a text, and then `on_text`, `words` and `at_sizes`
-    are empty too. `at_sizes`: by vocabulary size. `rare_count`: rare words occur at most so often.
+    are empty too. `at_sizes`: by vocabulary size.
     """
 
     name: str
@@ -54,8 +54,7 @@ class Facts:
     text: list[str] = field(default_factory=list)
     on_text: OnText | None = None
     at_sizes: dict[int, OnText] = field(default_factory=dict)
-    words: WordStatistics | None = None
-    rare_count: int = 0
+    words: NotableWords | None = None
     others: list[Other] = field(default_factory=list)
 
 

@@ -23,7 +23,6 @@ class ReportCall(JobCall):
 
     SECTION = MAIN
     ARGUMENTS = ("tokenizer",)
-    TEXTS = "on"
     ALTERNATIVES = (("on", "word_counts"),)
 
     tokenizer: str | Tokenizer = option(REQUIRED, TokenizerPlace(), "The tokenizer to show.")

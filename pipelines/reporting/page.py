@@ -22,15 +22,12 @@ from markupsafe import Markup
 
 from pipelines.reporting.facts import GENERATOR, Facts, Group, OnText, counts_by_id, token_uses
 from pipelines.reporting.plots import (
-    plot_counts,
     plot_coverage,
-    plot_lengths,
-    plot_scores,
     plot_sizes,
     plot_uses,
 )
 from pipelines.reporting.tokenized_words import fewer_here, fewer_there
-from pipelines.reporting.vocabulary import alphabet, json_object, lengths, words_of_text
+from pipelines.reporting.vocabulary import json_object
 from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.errors import OptionError
 from wordpiece_core.measures import Measures, parity, tokens_of
@@ -39,7 +36,6 @@ from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe, Composed, Unigram, model_name
 from wordpiece_core.visible import visible
 
-FIRST_MERGES = 50
 ONLY = 60  # tokens of one vocabulary alone
 MOST_SHOWN = 16  # tokens of a word
 MOST_LISTED = 120  # tokens of a list
@@ -136,17 +132,10 @@ def bar(share: float) -> Markup:
 
 
 def _values(facts: Facts) -> dict[str, Any]:
-    merges = facts.log.merges
     uses = token_uses(facts.spec, facts.on_text.all) if facts.on_text else None
     return {
         "model": model_name(facts.spec.model),
         "extended": facts.log.made_by == "extension",
-        "tokens": words_of_text(facts.spec),
-        "first_merges": merges.slice(0, FIRST_MERGES).to_pylist() if merges else [],
-        "plot_counts": plot_counts(facts.log) if merges else None,
-        "plot_scores": plot_scores(facts.log) if merges else None,
-        "plot_lengths": plot_lengths(facts.spec),
-        "alphabet": alphabet(facts.spec),
         "compared": _on_texts(facts),
         "by_group": list(_by_group(facts)),
         "size_groups": _groups_at_sizes(facts),
@@ -160,7 +149,6 @@ def _values(facts: Facts) -> dict[str, Any]:
         "preparation": list(_preparation(facts)),
         "most_tokens": MOST_SHOWN,
         "most_listed": MOST_LISTED,
-        "longest": max((length for length, _ in lengths(facts.spec)), default=0),
     }
 
 

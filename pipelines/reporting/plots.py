@@ -7,7 +7,6 @@ is right in light and dark. Each plot shows a bounded number of points, chosen e
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -15,14 +14,11 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from pipelines.reporting.facts import OnText, Uses
-from pipelines.reporting.vocabulary import TrainingLog, lengths, minimum_pair_counts
-from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.visible import visible
 
 WIDTH, HEIGHT = 400, 240  # in pixels, with axes and legend
 POINTS = 160  # places along a logarithmic axis
 HOVERED = 40  # points of a line with a tooltip
-LONGEST_BAR = 30  # characters; longer tokens are counted together
 SVG = "{http://www.w3.org/2000/svg}"
 UNUSED = {"role", "aria-roledescription", "aria-hidden", "pointer-events", "font-family"}
 FONT = "Liberation Sans"  # ships with vl-convert: the layout does not depend on a machine's fonts
@@ -46,76 +42,6 @@ CONFIG = {
 
 Row = dict[str, Any]
 Spec = dict[str, Any]
-
-
-def plot_counts(log: TrainingLog) -> Markup:
-    """Counts of the merged pairs, and the minimum pair count, by step."""
-    assert log.merges is not None
-    counts = log.merges["pair_count"].to_pylist()
-    layers = _course_of_merges(log, "pair_count", "merged pair")
-    bound = minimum_pair_counts(log)
-    if bound is not None:
-        rows = [{"x": i + 1, "y": bound[i]} for i in _spread(len(bound), POINTS)]
-        line = {"type": "line", "interpolate": "step-after"}
-        layers.insert(-1, _layer(line, rows, "minimum pair count"))
-    return _drawn(
-        "How often each merged pair occurred, and the minimum pair count, by step.",
-        _log("step (merge)", [1, len(counts)]),
-        _log("count", [*counts, *(bound or [])]),
-        layers,
-        {"merged pair": "a", "minimum pair count": "b"},
-    )
-
-
-def plot_scores(log: TrainingLog) -> Markup:
-    """The scores of the merges, by step."""
-    assert log.merges is not None
-    scores = log.merges["score"].to_pylist()
-    return _drawn(
-        "The score of each merge, by step.",
-        _log("step (merge)", [1, len(scores)]),
-        _log("score", scores, "~e") if min(scores) > 0 else _linear("score"),
-        _course_of_merges(log, "score", "score"),
-        {"score": "c"},
-    )
-
-
-def _course_of_merges(log: TrainingLog, column: str, series: str) -> list[Spec]:
-    """A column of the log by step. In each piece of the axis: the median, and a band from the
-    lowest to the highest value. Some merges are points with a tooltip."""
-    assert log.merges is not None
-    values = log.merges[column].to_pylist()
-    band: list[Row] = []
-    ends = [i + 1 for i in _spread(len(values), POINTS)]
-    for start, end in zip([0, *ends], ends, strict=False):
-        piece = sorted(values[start:end])
-        step, median = (start + 1 + end) / 2, piece[len(piece) // 2]
-        band.append({"x": step, "y": median, "low": piece[0], "high": piece[-1]})
-    points = []
-    for i in _spread(len(values), HOVERED):
-        (merge,) = log.merges.slice(i, 1).to_pylist()
-        left, right, token = (visible(merge[name]) for name in ("left", "right", "token"))
-        text = f"step {i + 1:,}: {left} + {right} → {token}, {merge['pair_count']:,} times, score"
-        points.append({"x": i + 1, "y": merge[column], "text": f"{text} {merge['score']:.3g}"})
-    area = _layer({"type": "area", "opacity": 0.25}, band, series)
-    area["encoding"] = {"y": {"field": "low"}, "y2": {"field": "high"}}
-    return [area, _layer("line", band, series), _points(points, series)]
-
-
-def plot_lengths(spec: TokenizerSpec) -> Markup:
-    """Tokens by their length: those that begin words, and those that continue them."""
-    bars: Counter[tuple[int, bool]] = Counter()
-    for (length, continues), number in lengths(spec).items():
-        bars[min(length, LONGEST_BAR), continues] += number
-    names = ("begins a word", "continues a word")
-    rows = [{"x": x, "y": bars[x, of], "series": names[of]} for x, of in sorted(bars)]
-    return _drawn(
-        "How many tokens have so many characters.",
-        {"title": "characters, without the prefix", "type": "ordinal", "axis": {"labelAngle": 0}},
-        {"title": "tokens", "type": "quantitative", "axis": {"format": ",d", "tickCount": 5}},
-        [{"mark": "bar", "data": {"values": rows}}],
-        dict(zip(names, "ab", strict=True)),
-    )
 
 
 def plot_sizes(at_sizes: Mapping[int, OnText]) -> Markup:

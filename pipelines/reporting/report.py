@@ -17,7 +17,7 @@ from pipelines.files.reader import warnings_of_text
 from pipelines.reporting.facts import GENERATOR, Facts, OnText, Other
 from pipelines.reporting.options import ReportCall
 from pipelines.reporting.vocabulary import TrainingLog, at_sizes, read_log, with_vocabulary
-from pipelines.reporting.words import word_statistics
+from pipelines.reporting.words import notable_words
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer, storage
@@ -156,7 +156,7 @@ def _with_text(
             )
             counted = CountCall(inputs=call.on, output=join(directory, WORDS), counting=counting)
             table = count_job(counted, own=[call.output], **how)
-        words, rare = word_statistics(table, tokenizers, directory, **how)
+        words = notable_words(table, tokenizers, directory, **how)
     first, *more = (
         OnText({group: m for (n, group), m in measured.groups.items() if n == i})
         for i in range(len(measured_ones))
@@ -169,6 +169,5 @@ def _with_text(
         on_text=first,
         at_sizes=by_size,
         words=words,
-        rare_count=rare.most_count,
         others=[replace(o, on_text=of) for o, of in zip(facts.others, more, strict=False)],
     ), found

@@ -1,11 +1,9 @@
-"""The tokens of the words of a word table: totals by kind of word, and lists of notable words.
-
-Results of parts of a table add up to those of the table, in any order.
+"""Lists of notable words of a word table: words with many tokens, and words for which tokenizers
+differ. Lists of parts of a table combine to the lists of the table, in any order.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.reporting.scripts import are_mixed, have_digits
 from wordpiece_core import Tokenizer
 from wordpiece_core.measures import as_in_text, tokens_of
 from wordpiece_core.tokenizer.library import LibraryEncoder
@@ -23,11 +20,8 @@ from wordpiece_core.tokenizer.library import LibraryEncoder
 LISTED = 20  # words of a list
 TOKENIZERS = 8  # whose tokens are kept
 FREQUENT = 1_000  # words of several tokens, the most frequent, among which to look for most tokens
-SAMPLED = 30  # rare words that are shown
-FOUR_OR_MORE = 4  # tokens of a word; more are counted together
-ALL, RARE, DIGITS, MIXED = "all", "rare", "digits", "mixed"  # kinds of words
-SEVERAL, COST, UNKNOWN, TECHNICAL, SAMPLE = "several", "cost", "unknown", "technical", "sample"
-LENGTHS = {SEVERAL: FREQUENT, SAMPLE: SAMPLED}  # of lists that are not of `LISTED` words
+SEVERAL, COST, UNKNOWN = "several", "cost", "unknown"
+LENGTHS = {SEVERAL: FREQUENT}  # length of lists that do not have `LISTED` words
 
 
 @dataclass(frozen=True, order=True)
@@ -43,28 +37,21 @@ class TokenizedWord:
 
 
 @dataclass(frozen=True)
-class WordStatistics:
-    """lists: by name, each of a bounded number of words, in order. `kinds`: totals by kind of
-    word: "distinct" words, "words", their "tokens", "unknown" words; and by a number of tokens up
-    to `FOUR_OR_MORE`, the words with that number. All but "distinct" count every occurrence."""
+class NotableWords:
+    """Lists of words by name, each of a bounded length and in order."""
 
-    kinds: dict[str, Counter[str | int]] = field(default_factory=dict)
     lists: dict[str, list[TokenizedWord]] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
-        """As values that JSON can hold."""
-        kinds = {name: [*totals.items()] for name, totals in self.kinds.items()}
-        lists = {
+        """Return the lists as values that JSON can hold."""
+        return {
             name: [[*vars(word).values()] for word in words] for name, words in self.lists.items()
         }
-        return {"kinds": kinds, "lists": lists}
 
     @classmethod
-    def of_plain(cls, value: dict[str, Any]) -> WordStatistics:
-        """From what `plain` gives."""
-        kinds = {name: Counter(dict(map(tuple, pairs))) for name, pairs in value["kinds"].items()}
-        lists = {name: [*starmap(_word, words)] for name, words in value["lists"].items()}
-        return cls(kinds, lists)
+    def of_plain(cls, value: dict[str, Any]) -> NotableWords:
+        """Make the lists from the result of `plain`."""
+        return cls({name: [*starmap(_word, words)] for name, words in value.items()})
 
     @property
     def with_most_tokens(self) -> list[TokenizedWord]:
@@ -77,32 +64,18 @@ def _word(key: int, word: str, count: int, tokens: list[str], others: list[str])
     return TokenizedWord(key, word, count, tuple(tokens), tuple(others))
 
 
-def combined(parts: Iterable[WordStatistics]) -> WordStatistics:
-    """The statistics of a table, from those of its parts."""
-    kinds: dict[str, Counter[str | int]] = {}
+def combined(parts: Iterable[NotableWords]) -> NotableWords:
+    """Combine the lists of parts of a table."""
     lists: dict[str, list[TokenizedWord]] = {}
     for part in parts:
-        for name, totals in part.kinds.items():
-            kinds.setdefault(name, Counter()).update(totals)
         for name, words in part.lists.items():
             lists[name] = sorted([*lists.get(name, []), *words])[: LENGTHS.get(name, LISTED)]
-    return WordStatistics(kinds, lists)
+    return NotableWords(lists)
 
 
-@dataclass(frozen=True)
-class RareWords:
-    """Which words of a table are rare: those that occur at most `most_count` times. `ranks`: the
-    places in the table of those that are shown."""
-
-    most_count: int
-    ranks: tuple[int, ...]
-
-
-def tokenize_words(
-    words: pa.RecordBatch, first_rank: int, tokenizers: Sequence[Tokenizer], rare: RareWords
-) -> WordStatistics:
-    """The statistics of a part of a table for the first tokenizer, and where the others differ.
-    `first_rank`: how many words of the table come before."""
+def tokenize_words(words: pa.RecordBatch, tokenizers: Sequence[Tokenizer]) -> NotableWords:
+    """Return the notable words of a part of a table for the first tokenizer, and the words for
+    which the other tokenizers differ."""
     ours, *others = (_tokenized(tokenizer, words["word"]) for tokenizer in tokenizers)
     count = words["count"]
     table = pa.table(
@@ -113,17 +86,11 @@ def tokenize_words(
             "others": pa.nulls(len(words), pa.list_(pa.string())),
         }
     )
-    rank = pa.array(range(first_rank, first_rank + len(words)), pa.int64())
-    digits, mixed = have_digits(table["word"].combine_chunks()), are_mixed(words["word"])
     several, known = pc.greater(ours.number, 1), pc.invert(ours.unknown)
-    shown = pc.is_in(rank, value_set=pa.array(rare.ranks, pa.int64()))
-    technical = pc.and_(pc.or_(digits, mixed), pc.and_(known, several))
     lists = {
         SEVERAL: _largest(SEVERAL, table, several, count),
         COST: _largest(COST, table, several, pc.multiply(count, pc.subtract(ours.number, 1))),
         UNKNOWN: _largest(UNKNOWN, table, ours.unknown, count),
-        TECHNICAL: _largest(TECHNICAL, table, technical, count),
-        SAMPLE: _largest(SAMPLE, table, shown, count),
     }
     for i, other in enumerate(others):
         # Words with an [UNK] are left out: it is few tokens for what it loses.
@@ -132,11 +99,7 @@ def tokenize_words(
         compared = table.set_column(table.schema.get_field_index("others"), "others", other.tokens)
         for name, by in ((fewer_there(i), more), (fewer_here(i), pc.negate(more))):
             lists[name] = _largest(name, compared, pc.and_(both, pc.greater(by, 0)), by)
-    every = pa.repeat(True, len(words))
-    is_rare = pc.less_equal(count, rare.most_count)
-    kinds = {ALL: every, RARE: is_rare, DIGITS: digits, MIXED: mixed}
-    numbers = pa.table({"count": count, "number": ours.number, "unknown": ours.unknown})
-    return WordStatistics({k: _totals(numbers.filter(mask)) for k, mask in kinds.items()}, lists)
+    return NotableWords(lists)
 
 
 def fewer_there(other: int) -> str:
@@ -201,20 +164,3 @@ def _largest(name: str, table: pa.Table, mask: pa.Array, by: pa.Array) -> list[T
         )
         for row in rows
     )
-
-
-def _totals(table: pa.Table) -> Counter[str | int]:
-    count, number = table["count"], table["number"]
-    totals: Counter[str | int] = Counter()
-    totals["distinct"] = len(table)
-    totals["words"] = _sum(count)
-    totals["tokens"] = _sum(pc.multiply(count, number))
-    totals["unknown"] = _sum(count.filter(table["unknown"]))
-    for tokens in range(1, FOUR_OR_MORE + 1):
-        compare = pc.equal if tokens < FOUR_OR_MORE else pc.greater_equal
-        totals[tokens] = _sum(count.filter(compare(number, tokens)))
-    return totals
-
-
-def _sum(numbers: pa.ChunkedArray) -> int:
-    return pc.sum(numbers).as_py() or 0

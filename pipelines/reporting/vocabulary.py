@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from pipelines.files import outputs
-from pipelines.reporting.scripts import scripts_of
 from pipelines.training.tokenizer_directory import NO_MERGES, RUN, TRAINING
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError
-from wordpiece_core.rules import lower_support
-from wordpiece_core.symbols import SPECIAL_TOKENS, WORD_END
+from wordpiece_core.symbols import SPECIAL_TOKENS
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.tokenizer.vocabulary import is_unused
-from wordpiece_core.tokenizer.word_pieces import PREFIX, word_pieces
 from wordpiece_core.training.train import MERGES
 from wordpiece_core.uri import join
 
 CHANGES = ("extension", "pruning")  # of a vocabulary, as training.json names them
-SAMPLE = 24  # characters of a script that are shown
 MOST_SIZES = 30  # vocabulary sizes that are measured
 COARSE = (1.0, 1.25, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # times a power of 10
 FINE = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0)
@@ -75,80 +69,10 @@ def read_log(place: str) -> TrainingLog:
     return replace(log, merges=merges.select(schema.names).cast(schema))
 
 
-def minimum_pair_counts(log: TrainingLog) -> list[int] | None:
-    """The minimum pair count at each step; None if it is not known.
-
-    With `min_pair_count: auto` it starts at the largest count of a pair, which the first merge has,
-    and falls only when no pair reaches it. So it is always the largest number of its sequence that
-    no merge so far was below.
-    """
-    rule = log.options.get("min_pair_count")
-    if log.merges is None or rule is None:
-        return None
-    counts = log.merges["pair_count"].to_pylist()
-    if isinstance(rule, int):
-        return [rule] * len(counts)
-    found: list[int] = []
-    bound = counts[0] if counts else 1
-    for count in counts:
-        while bound > max(count, 1):
-            bound = lower_support(bound)
-        found.append(bound)
-    return found
-
-
 def words_of_text(spec: TokenizerSpec) -> list[str]:
     """The tokens of words: all but the special ones and [unusedN], in id order."""
     special = {*SPECIAL_TOKENS, *spec.special_tokens}
     return [t for t in spec.vocab if t not in special and not is_unused(t)]
-
-
-def lengths(spec: TokenizerSpec) -> Counter[tuple[int, bool]]:
-    """The number of tokens by length without prefix, and whether they continue a word."""
-    return Counter((len(token), continues) for token, continues in _bare(spec))
-
-
-def _bare(spec: TokenizerSpec) -> Iterator[tuple[str, bool]]:
-    """The tokens of words, without prefixes and word-boundary markers, and whether they continue a
-    word."""
-    prefix = spec.continuing_prefix
-    written = dict(zip(spec.vocab, word_pieces(spec), strict=True))
-    for token in words_of_text(spec):
-        if spec.model is None:
-            continues = bool(prefix) and token.startswith(prefix) and token != prefix
-            yield (token.removeprefix(prefix) if continues else token), continues
-        else:
-            piece = written[token].removesuffix(WORD_END)
-            continues = piece.startswith(PREFIX) and token != piece
-            yield piece.removeprefix(PREFIX) if continues else piece, continues
-
-
-@dataclass(frozen=True)
-class OfScript:
-    """The characters of one script, and the tokens with a character of it. `sample`: some of the
-    characters."""
-
-    script: str
-    characters: int
-    tokens: int
-    sample: list[str]
-
-
-def alphabet(spec: TokenizerSpec) -> list[OfScript]:
-    """The characters of a vocabulary by script, the script with the most tokens first."""
-    tokens = [token for token, _ in _bare(spec)]
-    scripts = scripts_of(set("").union(*tokens))
-    characters: dict[str, list[str]] = {}
-    for c, script in scripts.items():
-        characters.setdefault(script, []).append(c)
-    of_tokens: Counter[str] = Counter()
-    for token in tokens:
-        of_tokens.update({scripts[c] for c in token})
-    rows = [
-        OfScript(script, len(found), of_tokens[script], found[:SAMPLE])
-        for script, found in characters.items()
-    ]
-    return sorted(rows, key=lambda row: (-row.tokens, row.script))
 
 
 def at_sizes(spec: TokenizerSpec, log: TrainingLog) -> list[list[str]]:

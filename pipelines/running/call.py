@@ -31,9 +31,6 @@ class JobCall(Declared):
     ARGUMENTS: ClassVar[Sequence[str]] = (INPUTS,)
     """The options that a command line gives without a name, in their order."""
 
-    TEXTS: ClassVar[str] = INPUTS
-    """The option that says where the texts are."""
-
     @classmethod
     def arguments_first(cls) -> list[Option]:
         """The options, in the order of the command line."""

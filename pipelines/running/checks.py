@@ -16,8 +16,7 @@ def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
     """The call as workers are to see it: where they may be elsewhere, with absolute paths. Without
     arguments for Beam it runs on this machine, and Beam is not imported.
 
-    Raises OptionError for a wrong output or for arguments that Beam does not know or does not
-    accept, and JobError if a job server cannot be reached.
+    Raises OptionError for a wrong output, and for arguments that Beam cannot parse.
     """
     if isinstance(beam_args, str) or not all(isinstance(arg, str) for arg in beam_args or ()):
         raise OptionError("beam_args: give a list of texts, as ['--runner=FlinkRunner']")

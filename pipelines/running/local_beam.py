@@ -18,29 +18,27 @@ Tested with Beam 2.77.
 
 from __future__ import annotations
 
-import os
-import shlex
-import sys
+import logging
 
 from apache_beam import pipeline as beam_pipeline
-from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_handlers
-from apache_beam.transforms.environments import SubprocessSDKEnvironment
+from apache_beam.runners.worker import sdk_worker
 from apache_beam.utils.interactive_utils import is_in_ipython
 
 
-def local_runner(options: PipelineOptions, *, is_quiet: bool) -> FnApiRunner:
-    """Beam's local runner. `is_quiet`: whether the log of workers in other processes, which is
-    their standard error, is dropped."""
+def local_runner() -> FnApiRunner:
+    """Return Beam's local runner, with the workarounds. Workers in this process print tracebacks
+    only if errors are logged; Beam's own print them at any log level, even after a pipeline has
+    ended."""
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
+    is_quiet = not logging.getLogger().isEnabledFor(logging.ERROR)
+    sdk_worker.print = _ignore if is_quiet else print
     allow_notebooks()
-    direct = options.view_as(DirectOptions)
-    if direct.direct_running_mode != "multi_processing" or not is_quiet:
-        return FnApiRunner()
-    direct.direct_running_mode = "in_memory"  # otherwise the runner sets an environment of its own
-    command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
-    environment = SubprocessSDKEnvironment.from_command_string(f"exec {command} 2>{os.devnull}")
-    return FnApiRunner(environment)
+    return FnApiRunner()
+
+
+def _ignore(*_: object, **__: object) -> None:
+    """Print nothing."""
 
 
 def allow_notebooks() -> None:

@@ -9,7 +9,6 @@ Beam downloads.) Other runners are used as Beam provides them.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -23,21 +22,14 @@ from apache_beam.options.pipeline_options import (
     PipelineOptions,
     StandardOptions,
 )
-from apache_beam.runners import create_runner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineRunner
-from apache_beam.runners.worker import sdk_worker
-from apache_beam.transforms.resources import resource_hints_from_options
 from apache_beam.utils.subprocess_server import SubprocessServer
 
-from pipelines.files.lease import Lease
 from pipelines.running.beam_args import names_of
 from pipelines.running.figures import PipelineFigures
-from pipelines.running.job_server import cancel, class_of_runner, reach_runner
-from wordpiece_core.errors import OptionError, WordpieceError, one_line
-from wordpiece_core.option_kinds import is_utf8
+from wordpiece_core.errors import OptionError, WordpieceError
 
-MOST_WORKERS = 1024  # of a local run
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
 _STEP = " [while running '"  # Beam adds this to a message, with the name of the step
@@ -49,50 +41,31 @@ def local_cores() -> int:
 
 
 def pipeline_options(beam_args: Sequence[str]) -> PipelineOptions:
-    """Beam's options, anew for each pipeline, which may change them. Without a runner, the run is
-    local, with one thread per core. `check_beam_args` must have taken the arguments."""
+    """Return new Beam options for one pipeline, which may change them. Without a runner, the run is
+    local, with one thread per core. `check_beam_args` must have accepted the arguments."""
     options = PipelineOptions(list(beam_args), save_main_session=False)
     if is_local(options):
         direct, given = options.view_as(DirectOptions), " ".join(beam_args)
         if "--direct_running_mode" not in given:
             direct.direct_running_mode = "in_memory"
-        if "--direct_num_workers" not in given:
-            direct.direct_num_workers = min(local_cores(), MOST_WORKERS)
+        if "--direct_num_workers" not in given or not direct.direct_num_workers:
+            direct.direct_num_workers = local_cores()
     else:  # the list of packages here, for the log of workers, takes pip half a second a pipeline
         options.view_as(DebugOptions).add_experiment("disable_logging_submission_environment")
     return options
 
 
 def check_beam_args(beam_args: Sequence[str]) -> bool:
-    """Whether the run is local. Raises OptionError for arguments that Beam does not know or does
-    not accept, and JobError if a job server cannot be reached, before any work."""
-    _check_text(beam_args)
-    unknown = _unknown(beam_args)
-    options = pipeline_options(beam_args)
-    if unknown and is_local(options):
+    """Return True if the run is local. OptionError for arguments that Beam cannot parse and, in a
+    local run, for arguments that Beam does not know."""
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    for declared in PipelineOptions.__subclasses__():
+        declared._add_argparse_args(parser)
+    unknown = parser.parse_known_args(list(beam_args))[1]
+    local = is_local(pipeline_options(beam_args))
+    if unknown and local:  # other runners have options of their own
         raise OptionError(f"beam_args: Beam does not know {names_of(unknown)}")
-    if not is_local(options):
-        reach_runner(options, unknown)
-    _check_taken(options, beam_args)
-    return is_local(options)
-
-
-def _check_taken(options: PipelineOptions, beam_args: Sequence[str]) -> None:
-    """Raises OptionError for what Beam would refuse only later, when it builds a pipeline."""
-    number = options.view_as(DirectOptions).direct_num_workers
-    if not 1 <= number <= MOST_WORKERS:
-        raise OptionError(
-            f"beam_args: --direct_num_workers={number}: give 1 to {MOST_WORKERS}, or leave"
-            " it out for one for each core"
-        )
-    local = is_local(options)
-    try:
-        runner = FnApiRunner() if local else create_runner(options.view_as(StandardOptions).runner)
-        resource_hints_from_options(options)
-        with _new_pipeline(options, runner):
-            pass
-    except (ValueError, TypeError, ImportError, AttributeError) as error:
-        raise OptionError(f"beam_args: {one_line(error)}") from error
+    return local
 
 
 def runner_name(options: PipelineOptions) -> str:
@@ -101,8 +74,9 @@ def runner_name(options: PipelineOptions) -> str:
 
 
 def is_local(options: PipelineOptions) -> bool:
-    """Whether the pipeline runs on this machine, in Beam's local runner."""
-    return class_of_runner(options) in LOCAL_RUNNERS
+    """True if the pipeline runs on this machine, in Beam's local runner."""
+    runner: str = options.view_as(StandardOptions).runner or ""
+    return runner.lower().rpartition(".")[2] in LOCAL_RUNNERS
 
 
 def workers(options: PipelineOptions) -> int | None:
@@ -116,24 +90,16 @@ def processes(options: PipelineOptions) -> int:
     return int(direct.direct_num_workers) if direct.direct_running_mode == "multi_processing" else 1
 
 
-def run_pipeline(
-    build: Callable[[beam.Pipeline], object],
-    beam_args: Sequence[str],
-    lease: Lease | None = None,
-) -> None:
-    """Builds a pipeline and runs it. Raises the error that a step raised. `lease`: of
-    the run, which workers check."""
+def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]) -> None:
+    """Build a pipeline and run it. Raises the error that a step raised."""
     options = pipeline_options(beam_args)
     figures = PipelineFigures()
-    is_quiet = _quiet_workers()
     runner = None
     if is_local(options):
         # imported only here, because it changes classes of Beam
         from pipelines.running.local_beam import local_runner
 
-        runner = local_runner(options, is_quiet=is_quiet)
-    else:
-        reach_runner(options)
+        runner = local_runner()
     try:
         # Processes that Beam starts, such as a job server, are for all of this.
         with (
@@ -145,27 +111,13 @@ def run_pipeline(
             try:
                 figures.result = pipeline.run()
                 figures.result.wait_until_finish()
-            except BaseException as error:
-                if lease is not None and not isinstance(error, Exception):
-                    with suppress(WordpieceError):
-                        lease.give_up()  # which ends workers that nothing else can tell
+            except BaseException:
                 if figures.result is not None:
-                    cancel(figures.result, options)
+                    with suppress(Exception):  # a job that has ended cannot be cancelled
+                        figures.result.cancel()
                 raise
     except Exception as error:
         raise _raised(error) from error
-
-
-def _quiet_workers() -> bool:
-    """Has workers in this process print no tracebacks, also after the end of the pipeline, unless
-    errors are logged: Beam's print them at any log level. Returns whether they are quiet."""
-    is_quiet = not logging.getLogger().isEnabledFor(logging.ERROR)
-    sdk_worker.print = _nothing if is_quiet else print
-    return is_quiet
-
-
-def _nothing(*_: object, **__: object) -> None:
-    """Prints nothing."""
 
 
 @contextmanager
@@ -204,22 +156,3 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise OptionError(f"beam_args: {message}") from None
-
-
-def _check_text(beam_args: Sequence[str]) -> None:
-    for arg in beam_args:
-        if not is_utf8(arg):
-            raise OptionError(f"beam_args: {os.fsencode(arg)!r} is not UTF-8")
-
-
-def _unknown(beam_args: Sequence[str]) -> list[str]:
-    """The arguments that Beam's Python does not know. They may be options of the runner."""
-    return _parser().parse_known_args(list(beam_args))[1]
-
-
-def _parser() -> _Parser:
-    """A parser of all of Beam's options."""
-    parser = _Parser(add_help=False, allow_abbrev=False)
-    for options in PipelineOptions.__subclasses__():
-        options._add_argparse_args(parser)
-    return parser

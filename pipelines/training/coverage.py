@@ -1,8 +1,7 @@
-"""How a tokenizer segments the words of a word table, and what to do about those that are [UNK]."""
+"""How a tokenizer segments the words of a word table."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,9 +14,6 @@ from wordpiece_core import Tokenizer
 from wordpiece_core.options import UNIGRAM, TrainingOptions
 
 MANY_UNKNOWN = 0.01  # of words, or of text that is left out: more is worth a warning
-LONGER, RARER, MORE = "max_word_length", "min_word_count", "limit_alphabet"
-CHANGE = {LONGER: "raise", RARER: "lower", MORE: "raise"}  # what to do with each option
-WORTH_NAMING = 0.1  # of the unknown words
 
 
 @dataclass(frozen=True)
@@ -70,15 +66,14 @@ def _unknown_rows(tokenizer: Tokenizer, ids: pa.ListArray) -> pa.Array:
     return pc.unique(pc.list_parent_indices(ids).filter(is_unknown))
 
 
-def unknown_words_warning(
-    table: WordTable, tokenizer: Tokenizer, training: TrainingOptions, covered: Coverage
-) -> str | None:
-    """The warning if many words of a training are unknown, else None."""
+def unknown_words_warning(covered: Coverage) -> str | None:
+    """Return the warning if many words of a training are unknown, else None."""
     if covered.unknown_share <= MANY_UNKNOWN:
         return None
-    remedies = ", ".join(_remedies(table, tokenizer, training))
-    fix = f"; {remedies}" if remedies else ""
-    return f"{covered.unknown_share:.1%} of the words are [UNK]{fix}"
+    return (
+        f"{covered.unknown_share:.1%} of the words are [UNK]; check `limit_alphabet`,"
+        " `min_word_count` and `max_word_length`, which leave out characters"
+    )
 
 
 def long_words_warning(table: WordTable, training: TrainingOptions) -> str | None:
@@ -100,33 +95,5 @@ def long_words_warning(table: WordTable, training: TrainingOptions) -> str | Non
         return None
     return (
         f"{left_out / all_text:.1%} of the text is in words of more than {training.max_word_length}"
-        f" characters, which training leaves out; raise `{LONGER}`, or, of bytes, split them"
-        f" with `pre_tokenizer` none"
+        f" characters, which training leaves out; raise `max_word_length`"
     )
-
-
-def _remedies(table: WordTable, tokenizer: Tokenizer, training: TrainingOptions) -> list[str]:
-    """What makes fewer words unknown, the best first.
-
-    Training leaves out words that are too long or too rare, and with them the characters that no
-    other word has. Of the words that it takes, most are unknown because the alphabet is limited. If
-    it is not, none of these options is to blame: the words of a table may be segmented otherwise
-    than the tokenizer pre-tokenizes text. Unigram leaves out long repeats, of which the length of
-    words tells little: it is to blame only where the alphabet is not.
-    """
-    is_unigram, is_limited = training.model == UNIGRAM, training.limit_alphabet is not None
-    other = MORE if is_limited else ""
-    found: Counter[str] = Counter()
-    for words in map(read_words, table.ranges):
-        ids = tokenizer.encode(words["word"], add_special_tokens=False)
-        words = words.take(_unknown_rows(tokenizer, ids))
-        remedy = pc.if_else(pc.less(words["count"], training.min_word_count), RARER, other)
-        if not (is_unigram and is_limited):
-            is_long = pc.greater(pc.utf8_length(words["word"]), training.max_word_length)
-            remedy = pc.if_else(is_long, LONGER, remedy)
-        sums = pa.table([remedy, words["count"]], ["remedy", "count"]).group_by("remedy")
-        for row in sums.aggregate([("count", "sum")]).to_pylist():
-            found[row["remedy"]] += row["count_sum"]
-    least = WORTH_NAMING * found.total()
-    useful = [name for name, count in found.most_common() if name and count >= least]
-    return [f"{CHANGE[name]} `{name}`" for name in useful]

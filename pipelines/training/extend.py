@@ -12,17 +12,16 @@ from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
 from pipelines.training.coverage import MANY_UNKNOWN, coverage
 from pipelines.training.driver import Rounds
-from pipelines.training.options import ExtendCall, TrainCall
+from pipelines.training.options import ExtendCall
 from pipelines.training.words_run import (
     Changed,
     TokenizerRun,
-    WordsRun,
     check_same_text,
     least_word_count,
     many_rounds_warning,
     run_on_words,
 )
-from wordpiece_core import Tokenizer, TrainingOptions
+from wordpiece_core import Tokenizer
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import (
     NEW_TOKENS,
@@ -120,46 +119,36 @@ class ExtendRun(TokenizerRun[ExtendCall, Extended]):
         least = least_word_count(table, self.call.extension.min_word_count, self.call)
         options = replace(self.call.extension, min_word_count=least)
         goal = Goal.of(self.tokenizer.spec, options)
-        return extend_by_words(self, table, goal, self.tokenizer)
-
-
-def extend_by_words(
-    run: WordsRun[ExtendCall, Extended] | WordsRun[TrainCall, Any],
-    table: WordTable,
-    goal: Goal,
-    tokenizer: Tokenizer,
-    training: TrainingOptions | None = None,
-) -> Extended:
-    """Extends a tokenizer by the words of a table, and writes the directory of the new one.
-    `training`: the options that are recorded; those of the goal, if there was no training."""
-    check_same_text(table, goal.base)
-    extension, training = asdict(goal.options), training or goal.recorded
-    identity = {
-        "text": run.text().plain(),
-        "base": {"tokenizer": tokenizer.digest, "vocab_size": len(goal.base.vocab)},
-        "extension": extension,
-        "training": training.plain(),
-        "word_table": table.digest,
-    }
-    run.check_output(identity)
-    begun = {
-        "word_table": table.digest,
-        "tokenizer": tokenizer.digest,
-        "model": training.model,
-    }
-    result = Rounds(table, goal.training, begun | extension, run).extended(goal)
-    specs = (goal.base, result.spec)
-    before, covered = coverage(table, *(Tokenizer.of(s, tokenizer.unk_scope) for s in specs))
-    made = (run.call.output, table, result.spec, covered, run.seconds(), before)
-    done = Extended(*made, result, goal, run.call.budget)
-    change = {"new_tokens": len(result.new_tokens), "saved_tokens": done.saved_tokens}
-    budget = asdict(run.call.budget)
-    run.write(
-        done,
-        identity,
-        change,
-        {MERGES: result.merges, NEW_TOKENS: result.replaced},
-        **budget,
-        rounds=result.rounds,
-    )
-    return done
+        check_same_text(table, goal.base)
+        extension, training = asdict(goal.options), goal.recorded
+        identity = {
+            "text": self.text().plain(),
+            "base": {"tokenizer": self.tokenizer.digest, "vocab_size": len(goal.base.vocab)},
+            "extension": extension,
+            "training": training.plain(),
+            "word_table": table.digest,
+        }
+        self.check_output(identity)
+        begun = {
+            "word_table": table.digest,
+            "tokenizer": self.tokenizer.digest,
+            "model": training.model,
+        }
+        result = Rounds(table, goal.training, begun | extension, self).extended(goal)
+        specs = (goal.base, result.spec)
+        before, covered = coverage(
+            table, *(Tokenizer.of(s, self.tokenizer.unk_scope) for s in specs)
+        )
+        made = (self.call.output, table, result.spec, covered, self.seconds(), before)
+        done = Extended(*made, result, goal, self.call.budget)
+        change = {"new_tokens": len(result.new_tokens), "saved_tokens": done.saved_tokens}
+        budget = asdict(self.call.budget)
+        self.write(
+            done,
+            identity,
+            change,
+            {MERGES: result.merges, NEW_TOKENS: result.replaced},
+            **budget,
+            rounds=result.rounds,
+        )
+        return done

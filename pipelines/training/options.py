@@ -65,13 +65,6 @@ class TrainCall(WordsCall):
     INPUT: files, globs or directories, as for wordpiece count; or give --word-counts.
     """
 
-    continue_from: str | None = option(
-        None,
-        Place(),
-        "Continue this tokenizer's training, with a larger vocabulary or other text.",
-        on="--continue",
-        section=MAIN,
-    )
     training: TrainingOptions = group(TrainingOptions)
     budget: RoundBudget = group(RoundBudget, driver_memory=DRIVER_MEMORY)
     counting: CountOptions = group(CountOptions)
@@ -80,7 +73,7 @@ class TrainCall(WordsCall):
         super().__post_init__()
         self.check_words(self.counting)
         check_driver_memory(self.budget)
-        if not (self.word_counts or self.continue_from):
+        if not self.word_counts:
             self.training.word_marks(self.counting.text)
 
 

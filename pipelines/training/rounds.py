@@ -157,7 +157,7 @@ class OnBeam:
         plan = write_plan(path, exchange.lease, self.ranges, lambda part: part.rows)
         ranges = "ranges" >> FromPlan(plan, lambda fields: WordRange(**fields))
         step = RunPasses(passes, self.kept, exchange)
-        run_pipeline(lambda pipeline: pipeline | ranges | step, self.beam_args, exchange.lease)
+        run_pipeline(lambda pipeline: pipeline | ranges | step, self.beam_args)
         return exchange.results(passes())
 
 

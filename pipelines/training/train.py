@@ -5,31 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from pipelines.counting.word_table import WordTable, text_of
 from pipelines.running.progress import Progress
-from pipelines.training.accents import accents_warning
-from pipelines.training.continuing import Begun, begun
 from pipelines.training.coverage import coverage, long_words_warning, unknown_words_warning
 from pipelines.training.driver import Rounds
-from pipelines.training.extend import Extended, extend_by_words
 from pipelines.training.options import TrainCall
 from pipelines.training.words_run import (
     MadeOfWords,
     WordsRun,
-    check_same_text,
     least_word_count,
     many_rounds_warning,
     run_on_words,
 )
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
-from wordpiece_core.errors import InputError
-from wordpiece_core.options import UNIGRAM, WORDPIECE
-from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.train import TrainingResult, fewer_tokens
 
 
@@ -68,16 +60,12 @@ class Trained(MadeOfWords):
         return [*self.table.warnings(), *self.more_warnings]
 
 
-def train_job(
-    call: TrainCall, *, beam_args: Sequence[str] = (), progress: Progress
-) -> Trained | Extended:
-    """Trains a tokenizer and writes its directory. Holds the output and the work directory. A
-    training that continues with other words extends the vocabulary.
+def train_job(call: TrainCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Trained:
+    """Train a tokenizer and write its directory. Locks the output and the work directory.
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    run = ContinuedRun if call.continue_from else TrainRun
-    return run_on_words(run, call, beam_args, progress)
+    return run_on_words(TrainRun, call, beam_args, progress)
 
 
 class TrainRun(WordsRun[TrainCall, Trained]):
@@ -94,12 +82,7 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         return identity, identity["training"]
 
     def make(self, table: WordTable) -> Trained:
-        return self.train_on(table, self.call.training)
-
-    def train_on(
-        self, table: WordTable, options: TrainingOptions, earlier: Tokenizer | None = None
-    ) -> Trained:
-        """Trains on a word table. `earlier`: the tokenizer of the training that is continued."""
+        options = self.call.training
         text = text_of([table], self.text(), self.call.given)
         least = least_word_count(table, options.min_word_count, self.call)
         training = replace(options, min_word_count=least)
@@ -107,23 +90,14 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         self.check_output(identity)
         begun = {"word_table": table.digest} | training.plain()
         result = Rounds(table, training, begun, self).trained(training.word_marks(text))
-        old = earlier.vocab if earlier else []
-        if result.vocab[: len(old)] != old:
-            raise InputError(
-                f"{self.call.continue_from}: its vocabulary is not that of its training on these"
-                " words; use wordpiece extend, or train anew"
-            )
         spec, budget = result.spec(text), self.call.budget
-        tokenizer = Tokenizer.of(spec)
-        (covered,) = coverage(table, tokenizer)
+        (covered,) = coverage(table, Tokenizer.of(spec))
         more_warnings = [
-            unknown_words_warning(table, tokenizer, training, covered),
+            unknown_words_warning(covered),
             long_words_warning(table, training),
             fewer_tokens(len(result.vocab), training),
             many_rounds_warning(result.rounds, budget),
         ]
-        if not self.call.word_counts and earlier is None:
-            more_warnings.append(accents_warning(self.files, self.call.counting))
         made = (self.call.output, table, spec, covered, self.seconds(), result, training)
         done = Trained(*made, [warning for warning in more_warnings if warning])
         took = asdict(budget) | {"rounds": result.rounds}
@@ -131,33 +105,3 @@ class TrainRun(WordsRun[TrainCall, Trained]):
             took["estimates"] = result.estimates
         self.write(done, identity, {}, dict([result.log]), **took)
         return done
-
-
-class ContinuedRun(TrainRun):
-    """A training that is continued. With the same words it is that training, made to the larger
-    size; the earlier merges are made again. Other words extend the vocabulary, as any do of
-    Unigram."""
-
-    @cached_property
-    def begun(self) -> Begun:
-        return begun(self.call)
-
-    def text(self) -> TextOptions:
-        return self.begun.text
-
-    def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        options = self.begun.training.plain()
-        both = ["model", "vocab_size", "min_pair_count", "max_token_length"]
-        both += ["criterion"] if options["model"] == WORDPIECE else []
-        return {"text": self.begun.text.plain()}, {name: options[name] for name in both}
-
-    def make(self, table: WordTable) -> Any:
-        begun = self.begun
-        check_same_text(table, begun.tokenizer.spec)
-        if begun.word_table == table.digest and begun.training.model != UNIGRAM:
-            return self.train_on(table, begun.training, begun.tokenizer)
-        least = least_word_count(table, begun.training.min_word_count, self.call)
-        options = replace(begun.extension, min_word_count=least)
-        goal = Goal.of(begun.tokenizer.spec, options)
-        training = replace(begun.training, min_word_count=least)
-        return extend_by_words(self, table, goal, begun.tokenizer, training)

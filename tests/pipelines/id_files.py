@@ -15,14 +15,7 @@ def read_ids(path: Path, size: int) -> list[int]:
 
 
 def read_megatron(path: Path, of_type: int = 8) -> list[list[int]]:
-    """The documents of an IndexedDataset, each of which is one sequence."""
-    documents = read_sentences(path, of_type)
-    assert all(len(sequences) == 1 for sequences in documents)
-    return [ids for sequences in documents for ids in sequences]
-
-
-def read_sentences(path: Path, of_type: int = 8) -> list[list[list[int]]]:
-    """The sequences of each document of an IndexedDataset, by its published layout."""
+    """Read the documents of an IndexedDataset, each of one sequence."""
     index = path.with_suffix(".idx").read_bytes()
     magic, version, code, sequences, documents = struct.unpack_from("<9sQBQQ", index)
     assert (magic, version, code) == (b"MMIDIDX\0\0", 1, of_type)
@@ -34,17 +27,8 @@ def read_sentences(path: Path, of_type: int = 8) -> list[list[list[int]]]:
     size = {8: 2, 4: 4}[of_type]
     ids = read_ids(path, size)
     assert sum(lengths) == len(ids)
-    rows = [ids[p // size :][:n] for p, n in zip(pointers, lengths, strict=True)]
-    return [rows[a:b] for a, b in pairwise(begins)]
-
-
-def read_bin(path: Path, size: int = 2) -> list[list[int]]:
-    offsets = array("Q")
-    offsets.frombytes(path.with_suffix(".offsets").read_bytes())
-    ids = read_ids(path, size)
-    assert offsets[0] == 0
-    assert offsets[-1] == len(ids)
-    return [ids[a:b] for a, b in pairwise(offsets)]
+    assert begins == tuple(range(documents))
+    return [ids[p // size :][:n] for p, n in zip(pointers, lengths, strict=True)]
 
 
 def read_ds(path: Path, size: int = 2) -> list[list[int]]:
@@ -62,4 +46,4 @@ def _metadata(path: Path) -> tuple[list[str], int]:
     return name.split("|"), int(tokens)
 
 
-READERS = {"megatron": read_megatron, "bin": read_bin, "ds": read_ds}
+READERS = {"megatron": read_megatron, "ds": read_ds}

@@ -62,7 +62,7 @@ def calls(place: str, vocab: str, tmp_path: Path) -> Iterator[list[str]]:
     yield ["compare", vocab, place, "--on", shard]
     yield ["report", vocab, "--output", place]
     yield ["inspect", place, "hello"]
-    yield ["count", place, "--output", out, "--follow", "--until-idle", "1"]
+    yield ["encode", place, "--tokenizer", vocab, "--output", out, "--follow", "--until-idle", "1"]
 
 
 # --- What lasts -----------------------------------------------------------------------------------

@@ -13,29 +13,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.io import WriteToParquet
-from apache_beam.io.fileio import MatchContinuously, MatchFiles
-from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.testing.test_pipeline import TestPipeline as LocalPipeline
 from apache_beam.testing.test_stream import TestStream as StreamOfTests
 from apache_beam.testing.util import assert_that, equal_to
-from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
 from apache_beam.transforms.window import (
-    BoundedWindow,
     FixedWindows,
     GlobalWindows,
-    IntervalWindow,
     Sessions,
     SlidingWindows,
     TimestampedValue,
 )
-from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
+from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming, WindowedValue
 
 import pipelines
 import wordpiece_core as wp
 from pipelines import transforms
 from wordpiece_core import reference
-from wordpiece_core.errors import InputError
 from wordpiece_core.options import ENCODING_COLUMNS
 
 from .corpora import english
@@ -340,122 +334,3 @@ def test_columns_of_dictionaries_are_texts_too() -> None:
         assert_that(batches | pipelines.CountWords(), equal_to([("a", 2), ("b", 1)]))
         ids = batches | pipelines.EncodeTexts(TOKENIZER) | beam.Map(lambda b: b["input_ids"][0])
         assert_that(ids | beam.Map(lambda x: x.as_py()), equal_to([[2, 4, 3]]), label="ids")
-
-
-def test_files_are_read_as_they_come(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "a b", "id": 1}\n{"text": null, "id": 2}\n')
-    (tmp_path / "b.csv").write_text("text,id\nb,3\n")
-    pattern, now = str(tmp_path / "*"), Timestamp.now()
-    with LocalPipeline() as p:
-        matches = p | MatchFiles(pattern)
-        encode = pipelines.EncodeTexts(TOKENIZER)
-        ids = matches | pipelines.ReadTexts(keep_columns=[]) | encode
-        rows = ids | beam.FlatMap(lambda table: table.to_pylist())
-        wanted = {"a b": [2, 4, 5, 3], None: None, "b": [2, 5, 3]}
-        assert_that(rows, equal_to([{"text": t, "input_ids": i} for t, i in wanted.items()]))
-        words = matches | "all" >> pipelines.ReadTexts() | pipelines.CountWords()
-        assert_that(words, equal_to([("a", 1), ("b", 2)]), label="words")
-    with LocalPipeline() as p:
-        stream = p | MatchContinuously(pattern, 0.1, start_timestamp=now, stop_timestamp=now + 1)
-        tables = stream | pipelines.ReadTexts() | beam.Map(lambda table: table.num_rows)
-        assert_that(tables, equal_to([2, 1]))  # each file once
-
-
-def test_tables_become_shards_by_window(tmp_path: Path) -> None:
-    start = Timestamp.from_rfc3339("2026-11-26T11:00:00Z")
-    texts = [f"a {'b ' * n}" for n in range(40)]
-    with LocalPipeline() as p:
-        tables = p | beam.Create(
-            [
-                TimestampedValue(pa.table({"text": texts[i : i + 4]}), start + i)
-                for i in range(0, 40, 4)
-            ]
-        )
-        ids = tables | beam.WindowInto(FixedWindows(20)) | pipelines.EncodeTexts(TOKENIZER)
-        ids | pipelines.WriteShards(str(tmp_path / "out"), num_shards=2)
-    files = sorted((tmp_path / "out").iterdir())
-    found = {name: sorted(pq.read_table(name)["text"].to_pylist()) for name in files}
-    windows = {"20261126T110000Z-20261126T110020Z", "20261126T110020Z-20261126T110040Z"}
-    assert {name.name[:33] for name in files} == windows
-    for window, wanted in zip(sorted(windows), (texts[:20], texts[20:]), strict=True):
-        rows = [t for name, rows in found.items() if name.name.startswith(window) for t in rows]
-        assert sorted(rows) == sorted(wanted)
-    assert pq.read_schema(files[0]).field("input_ids").type == pa.list_(pa.int32())
-
-
-def test_no_two_windows_have_one_file(tmp_path: Path) -> None:
-    with LocalPipeline() as p:
-        tables = p | beam.Create(range(8)) | beam.Map(_a_table_each_quarter_of_a_second)
-        tables | beam.WindowInto(FixedWindows(0.25)) | pipelines.WriteShards(str(tmp_path))
-    rows = [pq.read_table(path)["text"].to_pylist() for path in tmp_path.iterdir()]
-    assert sorted(rows) == [[f"t{i}"] for i in range(8)]
-
-
-def _a_table_each_quarter_of_a_second(i: int) -> TimestampedValue:
-    return TimestampedValue(pa.table({"text": [f"t{i}"]}), 1e9 + i / 4)
-
-
-def test_a_pane_without_elements_has_no_file(tmp_path: Path) -> None:
-    tables = [TimestampedValue(pa.table({"text": [str(i)]}), i * 10) for i in range(4)]
-    stream = StreamOfTests()
-    for table in tables:
-        stream = stream.add_elements([table]).advance_watermark_to(table.timestamp)
-    stream = stream.advance_watermark_to_infinity()
-    early = AfterWatermark(early=AfterCount(1))
-    with LocalPipeline(options=PipelineOptions(streaming=True)) as p:
-        windows = beam.WindowInto(
-            FixedWindows(20), trigger=early, accumulation_mode=AccumulationMode.DISCARDING
-        )
-        p | stream | windows | pipelines.WriteShards(str(tmp_path))
-    rows = [text for path in tmp_path.iterdir() for text in pq.read_table(path)["text"].to_pylist()]
-    assert sorted(rows) == ["0", "1", "2", "3"]
-
-
-class _Numbered(BoundedWindow):
-    """A window that is no interval."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Numbered) and self.number == other.number
-
-    def __hash__(self) -> int:
-        return self.number
-
-
-@pytest.mark.parametrize(
-    ("window", "reason"),
-    [
-        (IntervalWindow(MIN_TIMESTAMP, 0), "give the elements timestamps"),
-        (_Numbered(1), "files are named by intervals of time, and _Numbered is none"),
-    ],
-)
-def test_windows_without_a_name_are_an_error(window: Any, reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
-        transforms._name_of(window)
-
-
-def test_shards_without_windows_are_the_same_again(tmp_path: Path) -> None:
-    table = pa.table({"text": ["a", None]})
-    written = []
-    for _ in range(2):
-        with LocalPipeline() as p:
-            (p | beam.Create([table, table.slice(0, 0)]) | pipelines.WriteShards(str(tmp_path)))
-        written.append({path.name: path.read_bytes() for path in tmp_path.iterdir()})
-    assert written[0] == written[1]
-    assert written[0].keys() == {"part-00000-of-00001.parquet"}
-
-
-@pytest.mark.parametrize(
-    ("elements", "reason"),
-    [
-        ([{"text": "a"}], "is not an Arrow table or record batch"),
-        ([pa.table({"a": [1]}), pa.table({"b": [1]})], "has tables with columns"),
-    ],
-)
-def test_what_cannot_be_a_shard_is_an_error(tmp_path: Path, elements: Any, reason: str) -> None:
-    with pytest.raises(Exception, match=reason), LocalPipeline() as p:
-        p | beam.Create(elements) | pipelines.WriteShards(str(tmp_path))
-    assert not list(tmp_path.glob("*.parquet"))

@@ -17,7 +17,6 @@ import wordpiece_core as wp
 from wordpiece_core import reference
 from wordpiece_core.options import (
     ENCODING_COLUMNS,
-    SAMPLING,
     TRUNCATIONS,
     EncodingOptions,
     TextOptions,
@@ -189,7 +188,7 @@ def random_encoding(rng: Random) -> EncodingOptions:
 def by_reference(case: Case) -> Encoded:
     """Raises OptionError, whatever the texts are, and InputError as the kernel should."""
     tok = case.tokenizer()
-    encoding = {k: v for k, v in asdict(case.encoding).items() if k not in SAMPLING}
+    encoding = asdict(case.encoding)
     options = asdict(tok.spec.text) | encoding
     for name in ("columns", "id_type", "normalizer"):
         options.pop(name)

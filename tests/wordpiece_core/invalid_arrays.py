@@ -238,11 +238,6 @@ TEXT_ENTRIES = (
         lambda v: pa.array(_kernel.pre_tokenize(v, TEXT)).to_pylist(),
         lambda v: [None if text is None else text.split() for text in v],
     ),
-    Entry(
-        "split_sentences",
-        lambda v: pa.array(_kernel.split_sentences(v)).to_pylist(),
-        lambda v: [None if text is None else [text] * (text != "") for text in v],
-    ),
     Entry("Encoder.encode", encoded, ids_of),
     Entry("Encoder.encode threads", lambda v: encoded(v, threads=2), ids_of),
     Entry(

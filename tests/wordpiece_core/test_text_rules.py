@@ -17,12 +17,10 @@ from tokenizers import pre_tokenizers
 from wordpiece_core import TextOptions, _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.reference.pre_tokenizers import gpt2_words
-from wordpiece_core.tokenizer.charsmap import charsmap
 from wordpiece_core.tokenizer.kernel_parts import kernel_rules
 from wordpiece_core.tokenizer.models import Metaspace
 
-from .sentencepiece_models import charsmap as sentencepiece_charsmap
-from .sentencepiece_models import processor
+from .sentencepiece_models import charsmap, processor
 from .strategies import ODD, odd_text
 
 GPT2 = TextOptions(pre_tokenizer="gpt2")
@@ -91,7 +89,7 @@ def test_gpt2_takes_text_as_it_is() -> None:
 
 @cache
 def of_sentencepiece(rule: str, collapse: bool, dummy: bool) -> tuple[Any, Any]:
-    compiled = sentencepiece_charsmap(rule)
+    compiled = charsmap(rule)
     options = Metaspace(compiled, collapse_spaces=collapse, prepend="always" if dummy else "never")
     theirs = processor(compiled, collapse=collapse, dummy_prefix=dummy)
     return kernel_rules(options), theirs
@@ -120,49 +118,8 @@ def test_text_is_normalized_as_sentencepiece_does(
     assert normalized(text, mine) == theirs.normalize(text)
 
 
-BERT = (
-    *({}, {"lowercase": False}, {"lowercase": False, "strip_accents": True}),
-    *({"pre_tokenizer": "whitespace"}, {"clean_text": False}, {"handle_chinese_chars": False}),
-)
-
-
-@cache
-def as_map(options: int) -> tuple[TextOptions, Any]:
-    text = TextOptions(**BERT[options])
-    return text, processor(charsmap(text))
-
-
-def said_by_a_map(text: str) -> bool:
-    return not {"\0", "▁"} & set(text)
-
-
-def marked(of_text: list[str]) -> str:
-    return "".join("▁" + word for word in of_text)
-
-
-@pytest.mark.parametrize("options", [0, 3])
-def test_sentencepiece_makes_the_words_of_every_code_point_by_our_map(options: int) -> None:
-    text, sentencepiece = as_map(options)
-    texts = [row for row in rows("ac b") if said_by_a_map(row)]
-    for row, found in zip(texts, words(texts, text), strict=True):
-        assert sentencepiece.normalize(row) == marked(found)
-
-
-@given(spaced.filter(said_by_a_map), st.integers(0, len(BERT) - 1))
-def test_sentencepiece_makes_our_words_by_our_map(raw: str, options: int) -> None:
-    text, sentencepiece = as_map(options)
-    # Marks that are kept have no order there.
-    assert sorted(sentencepiece.normalize(raw)) == sorted(marked(words([raw], text)[0]))
-
-
-def test_a_map_has_the_same_bytes_again_and_gpt2_has_none() -> None:
-    assert charsmap(TextOptions()) == charsmap(TextOptions())
-    with pytest.raises(OptionError, match="gpt2"):
-        charsmap(GPT2)
-
-
 def damaged_maps() -> list[bytes]:
-    whole = charsmap(TextOptions(handle_chinese_chars=False))
+    whole = charsmap("nmt_nfkc")
     size = struct.unpack("<I", whole[:4])[0]
     a = ord("a")  # the root leads to a node that leads to itself
     ring = struct.pack("<2I", 1024, 1 << 10) + struct.pack("<I", a << 10 | a) * 255 + b"\0"

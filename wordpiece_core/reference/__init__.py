@@ -9,10 +9,9 @@ It is slow on purpose; training counts everything anew for every merge.
     WordPiece       training; encoding: words to tokens, to rows of ids, and back; extension: more
                     tokens for a vocabulary, or fewer; packing
     BPE             bpe: learn merges and apply them; bpe_training: with all options
-    Unigram         unigram: Viterbi, sampling, expectation maximization; unigram_training: its
+    Unigram         unigram: Viterbi, expectation maximization; unigram_training: its
                     rounds, with unigram_runs and unigram_seeds; unigram_tokenizing: unknown
                     characters
-    at random       sampling: the random numbers of a row
 
 ``bpe`` and ``unigram`` are a page each, for readers of a textbook. All names of WordPiece are
 also here; this is how it goes.

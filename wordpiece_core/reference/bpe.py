@@ -22,7 +22,6 @@ from wordpiece_core.reference.merging import (
     pair_counts,
     unigram_counts,
 )
-from wordpiece_core.reference.sampling import Random
 from wordpiece_core.symbols import WORD_END, symbols, unknown_tokens
 
 # --- Words to merges ------------------------------------------------------------------------------
@@ -62,46 +61,31 @@ def tokenize(
     add_space: bool = True,
     byte_fallback: bool = False,
     unk_token: str = "[UNK]",
-    dropout: float = 0.0,
-    random: Random | None = None,
 ) -> list[str]:
     """Segment a word by merges, in the order in which they were learned.
 
-    A symbol that is no token is ``unk_token``, or the tokens of its bytes. ``dropout`` segments the
-    word in another way each time: see ``apply_merges``.
+    A symbol that is not a token becomes ``unk_token``, or the tokens of its bytes.
     """
     known = set(vocab)
     first: list[str] = []
     for symbol in symbols(word, word_boundary, add_space):
         first += [symbol] if symbol in known else unknown_tokens(symbol, unk_token, byte_fallback)
-    return apply_merges(first, merges, dropout, random)
+    return apply_merges(first, merges)
 
 
-def apply_merges(
-    tokens: Sequence[str],
-    merges: Iterable[Pair],
-    dropout: float = 0.0,
-    random: Random | None = None,
-) -> list[str]:
-    """Merge one pair after the other: each time the one that was learned first, and of those the
-    leftmost. A pair that was learned twice counts by its first time.
-
-    With dropout (Provilkov et al. 2020), at each step every pair that could be merged is left out
-    with this probability: from the best on, one number is drawn for each until one is not below
-    ``dropout``. That one is merged. If all are left out, the word stays as it is.
-    """
+def apply_merges(tokens: Sequence[str], merges: Iterable[Pair]) -> list[str]:
+    """Merge one pair after the other: each time the pair that was learned first, at its leftmost
+    place. A pair that was learned twice counts by its first time."""
     ranks: dict[Pair, int] = {}
     for rank, pair in enumerate(merges):
         ranks.setdefault((pair[0], pair[1]), rank)
     tokens = list(tokens)
     while True:
         found = [(ranks[pair], at) for at, pair in enumerate(pairwise(tokens)) if pair in ranks]
-        for _, at in sorted(found):
-            if random is None or random.random() >= dropout:
-                tokens[at : at + 2] = [tokens[at] + tokens[at + 1]]
-                break
-        else:
+        if not found:
             return tokens
+        at = min(found)[1]
+        tokens[at : at + 2] = [tokens[at] + tokens[at + 1]]
 
 
 def apply_first_pair_in_text(tokens: Sequence[str], merges: Iterable[Pair]) -> list[str]:

@@ -3,8 +3,7 @@ Translation Models with Multiple Subword Candidates", https://arxiv.org/abs/1804
 
 A text is a sequence of pieces, each drawn on its own: its probability is the product of theirs. A
 model is the logarithms of these probabilities, the scores. A word is segmented in the most probable
-way (``best_segmentation``, by Viterbi's algorithm); a way can also be drawn at random
-(``sample_segmentation``), so that a network sees different segmentations of the same word.
+way (``best_segmentation``, by Viterbi's algorithm).
 
 Scores are estimated by expectation maximization: how often is each piece to be expected, over all
 segmentations of the words (``expected_counts``), and which scores fit these counts best
@@ -16,8 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-
-from wordpiece_core.reference.sampling import Random
 
 LEAST_EXPECTED = 0.5  # pieces that are expected less often are dropped
 
@@ -61,31 +58,6 @@ def best_segmentation(word: str, scores: Scores) -> tuple[list[str], float] | No
         pieces.insert(0, word[start:end])
         end = start
     return pieces, best[len(word)][0]
-
-
-def sample_segmentation(word: str, scores: Scores, alpha: float, random: Random) -> list[str]:
-    """A segmentation, drawn with a probability in proportion to P(segmentation) ** alpha (section
-    3.1 with l = infinity): with ``alpha`` 0 all ways are as probable, and the larger it is, the
-    more probable is the best.
-
-    Pieces are drawn from the end of the word to its beginning, by the sums of the forward
-    algorithm. One number is drawn for each, and divided among the pieces that end there, shorter
-    ones first.
-    """
-    weights = {piece: alpha * score for piece, score in scores.items()}
-    edges = lattice(word, weights)
-    sums = log_sums(edges, len(word), weights)
-    pieces: list[str] = []
-    end = len(word)
-    while end > 0:
-        number = random.random()
-        for start, _, piece in reversed([edge for edge in edges if edge[1] == end]):
-            number -= math.exp(sums[start] + weights[piece] - sums[end])
-            if number < 0:
-                break
-        pieces.insert(0, piece)
-        end = start
-    return pieces
 
 
 # --- Expectation maximization ---------------------------------------------------------------------

@@ -1,13 +1,12 @@
-"""Words to tokens by a unigram language model: with the mark before a word, and with characters
-that are no pieces. ``unigram`` says how a word is segmented, or a segmentation drawn."""
+"""Words to tokens by a unigram language model, with the mark before a word and with unknown
+characters. ``unigram`` segments a word."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
 
-from wordpiece_core.reference.sampling import Random
-from wordpiece_core.reference.unigram import Scores, best_segmentation, sample_segmentation
+from wordpiece_core.reference.unigram import Scores, best_segmentation
 from wordpiece_core.symbols import marked, unknown_tokens
 
 UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the worst piece
@@ -29,19 +28,6 @@ def tokenize_word(
     return tokens_of(found[0], scores, unk_token, byte_fallback)
 
 
-def sample_word(
-    word: str,
-    scores: Scores,
-    alpha: float,
-    random: Random,
-    unk_token: str = "[UNK]",
-    byte_fallback: bool = False,
-) -> list[str]:
-    """The same of a segmentation that is drawn: see ``sample_segmentation``."""
-    drawn = sample_segmentation(marked(word), with_unknown(marked(word), scores), alpha, random)
-    return tokens_of(drawn, scores, unk_token, byte_fallback)
-
-
 def with_unknown(word: str, scores: Scores) -> Scores:
     """The scores, and that of each character of the word that is no piece."""
     worst = min(scores.values(), default=0.0) - UNKNOWN_PENALTY
@@ -51,9 +37,8 @@ def with_unknown(word: str, scores: Scores) -> Scores:
 def tokens_of(
     pieces: Iterable[str], scores: Scores, unk_token: str, byte_fallback: bool
 ) -> list[str]:
-    """The pieces of a segmentation, and what stands for each run of unknown characters: the piece
-    that it is as a whole, which only one that is drawn can have (`tokenizers` does so), or unknown
-    tokens."""
+    """Return the pieces of a segmentation. A run of unknown characters becomes unknown tokens, or
+    the piece of that string, which is possible only with positive scores, as in `tokenizers`."""
     tokens: list[str] = []
     for known, run in groupby(pieces, key=lambda piece: piece in scores):
         pieces = list(run)

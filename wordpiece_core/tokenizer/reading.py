@@ -20,7 +20,7 @@ from wordpiece_core.options import TextOptions
 from wordpiece_core.tokenizer.by_class import BERT, TakenAsFileWarning, built, class_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.configs import with_config, with_roles
-from wordpiece_core.tokenizer.formats.json_text import Json, get, parse
+from wordpiece_core.tokenizer.formats.json_text import Json, parse
 from wordpiece_core.tokenizer.formats.merges_files import (
     CLASS_ROLES,
     GPT2_CLASS,
@@ -317,16 +317,13 @@ def _of_merges(directory: _Directory) -> TokenizerSpec | None:
 
 
 def _of_ranks(directory: _Directory, encoding: str) -> TokenizerSpec:
-    """The tokenizer of the ranks in a directory. Its config knows the special tokens, if it lists
-    them."""
+    """Read the ranks in a directory as an encoding."""
     for name in RANK_NAMES:
         path = directory.place(name)
         data = read_bytes(path)
         if data is not None and is_ranks(data):
-            config_path = directory.place("tokenizer_config.json")
-            listed = get(directory.config, "added_tokens_decoder", dict, config_path, {})
-            spec = read_ranks(data, encoding, path, listed)
-            return with_roles(spec, directory.config, config_path)
+            spec = read_ranks(data, encoding, path)
+            return with_roles(spec, directory.config, directory.place("tokenizer_config.json"))
     raise OptionError(f"encoding: {directory.path} has no ranks of tiktoken; leave it out")
 
 

@@ -31,13 +31,12 @@ from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.kernel_parts import kernel_model, kernel_rules
 from wordpiece_core.tokenizer.library import LibraryEncoder, no_token
-from wordpiece_core.tokenizer.models import AddedToken, Bpe, Layout, Template, Unigram, model_name
+from wordpiece_core.tokenizer.models import AddedToken, Layout, Template, model_name
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import tokenizer_files
 
 PLAIN = EncodingOptions()
-SENTENCE_LENGTHS = "sentence_lengths"
 TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
 
 
@@ -375,46 +374,6 @@ class Tokenizer:
         sources = None if options.stride is None else table.column("source_rows")
         return EncodedBatch(table.select(["input_ids", *options.columns]), sources, *counts)
 
-    def encode_sentences(
-        self,
-        texts: pa.Array | pa.ChunkedArray | Sequence[str | None],
-        *,
-        options: EncodingOptions = PLAIN,
-        threads: int = 1,
-    ) -> EncodedBatch:
-        """Encodes texts sentence by sentence, as models like BERT are trained on them. The ids of a
-        row are those of its sentences, with no tokens added. The column `sentence_lengths`
-        (`list<int32>`) has the number of ids of each sentence that has any. Sentences are those of
-        Unicode (UAX #29). Of the options, `split_special_tokens`, `id_type` and those of sampling
-        apply. Raises what `encode_batch` raises.
-
-        >>> tok = Tokenizer(["[UNK]", "hug", "##s", "."])
-        >>> tok.encode_sentences(["Hugs. Hug.", None]).table.to_pylist()[0]
-        {'input_ids': [1, 2, 3, 1, 3], 'sentence_lengths': [3, 2]}
-        """
-        sentences = pa.array(_kernel.split_sentences(_text_array(texts)))
-        batch = self.encode_batch(
-            sentences.flatten(), options=options.of_documents, threads=threads
-        )
-        column = batch.table["input_ids"]
-        values = pa.concat_arrays(
-            [pa.array([], column.type.value_type), *map(_flat, column.chunks)]
-        )
-        lengths = pc.list_value_length(column).combine_chunks()
-        has_ids = pc.greater(lengths, 0)
-
-        def rows(counts: pa.Array, values: pa.Array) -> pa.Array:
-            """Lists of the values of each text; `counts`: those of each sentence."""
-            ends = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(counts)])
-            offsets = ends.take(sentences.offsets)
-            return pa.ListArray.from_arrays(offsets, values, mask=sentences.is_null())
-
-        columns = {
-            "input_ids": rows(lengths, values),
-            SENTENCE_LENGTHS: rows(has_ids.cast(pa.int32()), lengths.filter(has_ids)),
-        }
-        return replace(batch, table=pa.table(columns))
-
     def encode_pages(
         self,
         texts: pa.Array,
@@ -467,18 +426,6 @@ class Tokenizer:
             raise OptionError(f"padding: the vocabulary has no {missing}")
         if options.id_type == "uint16" and len(self) > 2**16:
             raise OptionError(f"id_type: {len(self):,} tokens are more than uint16 can number")
-        for name, model in (("sample_alpha", Unigram), ("bpe_dropout", Bpe)):
-            if getattr(options, name) is None:
-                continue
-            if self.spec.library is not None:
-                raise OptionError(
-                    f"{name}: not for a tokenizer that the library tokenizers runs; leave it out"
-                )
-            if not isinstance(self.spec.model, model):
-                found = model_name(self.spec.model)
-                raise OptionError(
-                    f"{name}: only for {model_name(model)}, but the tokenizer is {found}"
-                )
         if options.truncation == "only_second" and not pairs:
             raise OptionError("truncation: only_second, but there are no pairs")
         if options.max_length is not None:
@@ -648,10 +595,6 @@ def _check_room(max_length: int, options: EncodingOptions, pairs: bool, added: i
         )
     if pairs and options.truncation == "longest_first" and room < 2:
         raise OptionError(f"max_length: {max_length} has no room for a token of each text")
-
-
-def _flat(lists: pa.ListArray) -> pa.Array:
-    return lists.flatten()
 
 
 def _text_array(texts: Any) -> pa.Array:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec
 from wordpiece_core.tokenizer.formats.configs import config_files
 from wordpiece_core.tokenizer.formats.json_text import written
 from wordpiece_core.tokenizer.formats.merges_files import merges_files
 from wordpiece_core.tokenizer.formats.sentencepiece_model import SPIECE, sentencepiece_model
 from wordpiece_core.tokenizer.formats.tokenizer_json import tokenizer_json
-from wordpiece_core.tokenizer.models import Bpe, Composed, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram
 from wordpiece_core.tokenizer.vocabulary import vocabulary_text
 
 
@@ -36,9 +36,12 @@ def _of_model(spec: TokenizerSpec) -> dict[str, bytes]:
     if isinstance(spec.model, Bpe):
         return merges_files(spec)
     assert isinstance(spec.model, Unigram)
-    if isinstance(spec.rules, Composed) or not _are_32_bits(spec.model.scores):
-        return {}  # its model would not give these ids
-    return {SPIECE: sentencepiece_model(spec)}
+    by_spaces = isinstance(spec.rules, Metaspace) or (
+        spec.rules is None and spec.text.resolved() == AS_IT_IS.resolved()
+    )
+    if by_spaces and _are_32_bits(spec.model.scores):
+        return {SPIECE: sentencepiece_model(spec)}
+    return {}  # sentencepiece would not give these ids
 
 
 def _are_32_bits(scores: Sequence[float]) -> bool:

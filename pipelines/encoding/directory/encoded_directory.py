@@ -5,7 +5,6 @@
     .run.json           where the inputs are, with absolute paths. Readers do not need it
     .tokenizer.json     the tokenizer, with which `wordpiece inspect` shows rows as text
     README.md           the dataset card (`card`)
-    .commits.jsonl      with --follow: an object for each commit (`pipelines.encoding.follow`)
     _shards/            the work directory (`pipelines.files.owned`), while a run is at work:
                         job.json        the job, and its tokenizer for workers
                         RUN-ID.jsonl    journals: the shards finished since the commit, and errors
@@ -50,12 +49,7 @@ OF_RESHARDING = "|".join(
         r"made-[0-9a-f]{16}/[0-9]{5,}(?:-[0-9]{5,}(?:\.[a-z]+)+|\.json)",
     )
 )
-SECOND_FILES = (
-    ".idx",
-    ".offsets",
-    ".index",
-    ".metadata",
-)  # the endings of files that belong to one with ids
+SECOND_FILES = (".idx", ".index", ".metadata")  # endings of files that accompany a file of ids
 FORMAT = 1  # of manifests and journals
 
 _tokenizers: dict[str, Tokenizer] = {}  # by digest

@@ -1,8 +1,7 @@
 """The files of a shard that holds ids alone.
 
-    megatron   NAME.bin and NAME.idx, the IndexedDataset of Megatron-LM: a document for each row,
-               of one sequence, or one for each sentence
-    bin        NAME.bin, ids one after the other, and NAME.offsets, where each row begins
+    megatron   NAME.bin and NAME.idx, the IndexedDataset of Megatron-LM: a document of one sequence
+               for each row
     ds         NAME.ds, NAME.ds.index and NAME.ds.metadata, as datatrove writes and reads them
 
 All numbers have their lowest byte first. Rows without ids, as those of null texts, are left out.
@@ -20,16 +19,14 @@ import pyarrow.compute as pc
 
 from pipelines.encoding.shard_writer import IDS
 from pipelines.files.outputs import NewFile
-from wordpiece_core.tokenizer.tokenizer import SENTENCE_LENGTHS
 
-PARQUET, MEGATRON, BIN, DS = "parquet", "megatron", "bin", "ds"
+PARQUET, MEGATRON, DS = "parquet", "megatron", "ds"
 ENDINGS = {  # of the files of a shard; the first one has the ids
     PARQUET: [".parquet"],
     MEGATRON: [".bin", ".idx"],
-    BIN: [".bin", ".offsets"],
     DS: [".ds", ".ds.index", ".ds.metadata"],
 }
-ROW_BYTES = {MEGATRON: 4 + 8 + 8, BIN: 8, DS: 8}  # of a row besides its ids
+ROW_BYTES = {MEGATRON: 4 + 8 + 8, DS: 8}  # of a row, in addition to its ids
 MEGATRON_MAGIC = b"MMIDIDX\0\0"
 MEGATRON_HEADER = struct.Struct("<9sQBQQ")
 MEGATRON_CODES = {pa.int32(): 4, pa.uint16(): 8}
@@ -54,8 +51,7 @@ class IdFiles:
     kind: pa.DataType
     tokenizer: str
     left_out: int = 0
-    lengths: list[pa.Array] = field(default_factory=list)  # of rows, or of their sentences
-    sentences: list[pa.Array] = field(default_factory=list)  # how many each row has
+    lengths: list[pa.Array] = field(default_factory=list)  # number of ids in each row
 
     def write(self, files: Sequence[NewFile], tables: Iterator[pa.Table]) -> None:
         """Writes all files of the shard."""
@@ -65,36 +61,26 @@ class IdFiles:
         tokens = ends[-1].as_py() if len(ends) else 0
         if self.format == MEGATRON:
             self._write_megatron(files[1], lengths, pc.subtract(ends, lengths))
-        elif self.format == BIN:
-            _write(files[1], pc.subtract(ends, lengths), pa.array([tokens], pa.int64()))
         else:
             _write(files[1], ends)
             size, name = self.kind.bit_width // 8, self.tokenizer
             files[2].write(f"{name}|{size}\n{tokens}\n{shown_tokens(tokens)}".encode())
 
     def _write_ids(self, stream: NewFile, tables: Iterator[pa.Table]) -> None:
-        """Writes the ids of rows, one after the other."""
+        """Write the ids of all rows, one after the other."""
         for table in tables:
-            has_sentences = SENTENCE_LENGTHS in table.column_names
             for ids in table.column(IDS).chunks:
                 lengths = _lengths(ids)
-                self.lengths += [lengths] * (not has_sentences)
+                self.lengths.append(lengths)
                 self.left_out += len(ids) - len(lengths)
                 _write(stream, ids.flatten().cast(self.kind))
-            for sentences in table.column(SENTENCE_LENGTHS).chunks if has_sentences else ():
-                self.lengths.append(sentences.flatten())
-                self.sentences.append(_lengths(sentences))
 
     def _write_megatron(self, stream: NewFile, lengths: pa.Array, starts: pa.Array) -> None:
         """Writes where the rows are."""
         size, code = self.kind.bit_width // 8, MEGATRON_CODES[self.kind]
-        if self.sentences:
-            numbers = pa.concat_arrays([pa.array([0], pa.int32()), *self.sentences])
-            documents = pc.cumulative_sum(numbers.cast(pa.int64()))
-        else:
-            documents = pa.array(range(len(lengths) + 1), pa.int64())
-        numbers = len(lengths), len(documents)
-        stream.write(MEGATRON_HEADER.pack(MEGATRON_MAGIC, 1, code, *numbers))
+        documents = pa.array(range(len(lengths) + 1), pa.int64())
+        header = MEGATRON_HEADER.pack(MEGATRON_MAGIC, 1, code, len(lengths), len(documents))
+        stream.write(header)
         _write(stream, lengths, pc.multiply(starts, size), documents)
 
 

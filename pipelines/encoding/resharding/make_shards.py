@@ -3,11 +3,10 @@ number is known (`pipelines.encoding.resharding.made_shards`)."""
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,9 +31,6 @@ from pipelines.running.figures import add_metrics
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import InputError, one_line
 from wordpiece_core.uri import join
-
-M_MMAP_THRESHOLD = -3  # of mallopt, in malloc.h
-LARGE_BUFFER = 4 << 20  # bytes, from which on a buffer is given back when it is freed
 
 
 class TaskRows:
@@ -131,7 +127,6 @@ class MakeShards(beam.DoFn):
 
     def setup(self) -> None:
         self.tokenizer = self.target.dataset.tokenizer()
-        _give_back_memory()
 
     def process(self, task: ShardTask) -> None:
         with resharding_errors(self.target.dataset.path):
@@ -179,13 +174,6 @@ class MakeShards(beam.DoFn):
         of_ids, *others = (ShardResult("", "", {}, output_bytes=file.size) for file in files)
         known: dict[str, Any] = dict(sums)
         return [replace(of_ids, **known), *others]
-
-
-def _give_back_memory() -> None:
-    """Makes malloc of glibc give large buffers back to the system when they are freed. By itself it
-    soon keeps those up to 32 MB, in pieces and for each thread: more than there is in use."""
-    with suppress(AttributeError):  # another C library
-        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE_BUFFER)
 
 
 def _share_out(made: list[list[ShardResult]], read: Counter[str]) -> None:

@@ -31,7 +31,7 @@ from pipelines.encoding.directory.encoded_directory import (
 from pipelines.encoding.directory.state import Contents, read_contents
 from pipelines.encoding.directory.status import ShardResult, WeightedResult, is_of
 from pipelines.encoding.options import ShardOptions
-from pipelines.encoding.plan import EncodePlan, plan_files
+from pipelines.encoding.plan import plan_files
 from pipelines.encoding.resharding.assign import ShardTask, assign
 from pipelines.encoding.resharding.formats import DS, ROW_BYTES, id_type
 from pipelines.encoding.resharding.made_shards import (
@@ -43,8 +43,8 @@ from pipelines.encoding.resharding.made_shards import (
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, shuffle_groups
 from pipelines.encoding.result import Encoded
-from pipelines.encoding.row_weights import SENTENCE_BYTES, SPLIT, WEIGHT, RowWeights, split_bounds
-from pipelines.encoding.run import SAMPLE, EncodeRun
+from pipelines.encoding.row_weights import SPLIT, WEIGHT, RowWeights, split_bounds
+from pipelines.encoding.run import EncodeRun
 from pipelines.files import inputs, outputs
 from pipelines.files.publishing import Publication
 from pipelines.files.schemas import joined_schema
@@ -92,16 +92,6 @@ class Resharding:
         options = self._work_options().plain() | {"weights": recorded}
         job = {"tokenizer": self.dataset.job["tokenizer"], "options": options}
         self.encoded = EncodedDirectory(self.dataset.work.place(ENCODED), job, self.dataset.run)
-
-    def plan(self) -> EncodePlan:
-        """Which inputs are to be encoded."""
-        found = Contents({}) if self.publication.is_pending() else read_contents(self.dataset)
-        self._check_same_inputs(found)
-        plan = plan_files(self.encoded, self.files, self._work_options())
-        if found.is_committed:
-            shards = [replace(shard, finished=True, error=None) for shard in plan.shards]
-            plan = replace(plan, shards=shards)
-        return replace(plan, directory=self.dataset)
 
     def run(self) -> Encoded:
         """Encodes all inputs and reshards their rows. Raises what `encode` raises; and OptionError
@@ -167,8 +157,7 @@ class Resharding:
             row_bytes = PLAIN_ROW_BYTES
         else:
             id_bytes, row_bytes = self.dataset.job["id_bytes"], ROW_BYTES[self.format]
-        if self.call.shards.split_sentences:
-            row_bytes -= SENTENCE_BYTES
+
         if self.pack:  # an id between two texts, which these may have themselves
             row_bytes = 0 if self.call.shards.encoding.marks_boundaries else id_bytes
         bounds = split_bounds(self.call.layout.shares)
@@ -194,7 +183,7 @@ class Resharding:
     def _encode(self) -> tuple[list[WeightedResult], list[BadShard]]:
         """Encodes the inputs. Returns their results, in the order of their names, and bad ones."""
         options = self._work_options()
-        found = plan_files(self.encoded, self.files, options, SAMPLE)
+        found = plan_files(self.encoded, self.files, options)
         contents, bad = found.contents, list[BadShard]()
         if found.to_run or found.errors:
             contents, bad = self.encode_run.encode(found, options, self._row_weights())

@@ -64,12 +64,9 @@ WITH = {
     "padding": {"max_length": 128},
     "stride": {"max_length": 128},
     "pack": {"max_length": 128},
-    "sample_seed": {"sample_alpha": 0.1},
     "eos_token": {"append_eos": True},
     "bos_token": {"prepend_bos": True},
-    "split_sentences": {"format": "megatron"},
     "until_idle": {"follow": True},
-    "delete_removed": {"follow": True},
     "word_counts": {"inputs": None, "on": None},
 }
 WITH_OF_COMMAND = {
@@ -129,7 +126,7 @@ def bad(option: Option) -> Any:
     if isinstance(kind, Whole):
         return kind.most + 1
     if isinstance(kind, Share):
-        return kind.most + 0.5
+        return 1.5
     if isinstance(kind, Size):
         return "much"
     if isinstance(kind, Duration):
@@ -342,7 +339,6 @@ def test_arguments_for_beam_are_texts(given: Any, tmp_path: Path) -> None:
 
 def test_a_message_names_an_option_as_it_is_called_where_it_is_shown() -> None:
     for name, switch in {
-        "continue_from": "--continue",
         "add_special_tokens=False": "--no-special-tokens",
         "clean_text=False": "clean_text: false",
         "beam_args": "arguments after --",

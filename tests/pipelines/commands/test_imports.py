@@ -17,7 +17,6 @@ from ..corpora import process
         (["inspect", "FINISHED"], 0),
         (["count", "TEXT", "--output", "OUT", "--ouput", "X"], 2),
         (["count", "TEXT", "--output", "OUT", "--config", "NOWHERE"], 2),
-        (["encode", "TEXT", "--tokenizer", "VOCAB", "--output", "OUT", "--dry-run"], 0),
         (["encode", "TEXT", "--tokenizer", "VOCAB", "--output", "FINISHED"], 0),
         (["encode", "TEXT", "--tokenizer", "NOWHERE", "--output", "OUT"], 1),
     ],

@@ -235,7 +235,6 @@ def test_errors_are_one_line_that_names_the_fix(
         ((uncased, "--on", tmp_path / "none.txt"), 1, "none.txt"),
         ((uncased, "--on", corpus, "--text-column", "txt"), 1, "txt"),
         ((uncased, "--on", corpus, "--group-column", "x"), 1, "'x'"),
-        ((uncased, "--on", corpus, "--", "--runner=Other"), 2, "Other"),
     ]:
         outcome = wordpiece("compare", *args)
         assert (outcome.status, text in outcome.fault) == (status, True), outcome.err

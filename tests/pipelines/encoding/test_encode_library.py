@@ -3,8 +3,6 @@ any other, with the ids of that library."""
 
 from __future__ import annotations
 
-from array import array
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ from ..corpora import (
     wordpiece,
     write_shard,
 )
+from ..id_files import read_ds
 from ..stopping import killed_before
 
 TEXTS = english(60) + multilingual(60)
@@ -107,12 +106,8 @@ def test_packed_and_shuffled_rows_have_all_tokens(source: Path, peer: Any, tmp_p
     bodies = [i for row in rows for i in row[1:-1] if i not in (1, 3)]
     plain = ids_by_peer(peer, TEXTS, add_special_tokens=False)
     assert bodies == [i for row in plain if row for i in row]
-    done(*call(source, tmp_path / "bin", "--format", "bin", "--shuffle", "7"))
-    found = []
-    for path in (tmp_path / "bin").glob("*.bin"):
-        ids = array("H", path.read_bytes())
-        places = array("q", path.with_suffix(".offsets").read_bytes())
-        found += [list(ids[a:b]) for a, b in pairwise(places)]
+    done(*call(source, tmp_path / "ds", "--format", "ds", "--shuffle", "7"))
+    found = [row for path in (tmp_path / "ds").glob("*.ds") for row in read_ds(path)]
     theirs = ids_by_peer(peer, TEXTS, add_special_tokens=True)
     assert sorted(row for row in found if row) == sorted(row for row in theirs if row)
 
@@ -145,11 +140,9 @@ def test_what_only_other_tokenizers_can_do_is_refused_in_one_line(
     source: Path, tmp_path: Path
 ) -> None:
     place = tmp_path / "tokenizer.json"
-    (tmp_path / "drop.yaml").write_text("bpe_dropout: 0.1\n")
     out = ("--output", tmp_path / "out")
     for args, text in (
         (("encode", source, "--tokenizer", place, *out, "--lowercase"), "lowercase"),
-        (("encode", source, "--tokenizer", place, *out, "--config", tmp_path / "drop.yaml"), "bpe"),
         (("extend", place, source, *out, "--new-tokens", "5"), "only WordPiece can be extended"),
         (("report", place, *out), "only the library tokenizers runs"),
     ):

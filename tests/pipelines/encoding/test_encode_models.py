@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from array import array
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from ..corpora import (
     multilingual,
     write_shard,
 )
+from ..id_files import read_ds
 
 # The text is small: not all of them reach their size.
 pytestmark = pytest.mark.filterwarnings("ignore:the vocabulary has", "ignore:.*of the tokens are")
@@ -74,13 +73,11 @@ def test_ids_alone_in_a_random_order_are_those_of_the_texts(
     trained: Trained, source: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    more = ("--format", "bin", "--shuffle", "7", "--splits", "train=0.7,test=0.3")
+    more = ("--format", "ds", "--shuffle", "7", "--splits", "train=0.7,test=0.3")
     done(*trained.call(source, out, *more))
     rows = []
-    for path in out.glob("*.bin"):
-        ids = array("H", path.read_bytes())
-        places = array("q", path.with_suffix(".offsets").read_bytes())
-        rows += [list(ids[a:b]) for a, b in pairwise(places)]
+    for path in out.glob("*.ds"):
+        rows += read_ds(path)
     assert sorted(rows) == sorted(row for row in trained.ids(TEXTS) if row)
 
 

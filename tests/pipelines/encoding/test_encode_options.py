@@ -208,9 +208,9 @@ PACK = "--pack --max-length 8"
         ("--max-length 5 --stride 3", "--stride: "),
         ("--text-pair-column q", "--text-pair-column: "),
         ("--columns num_tokens,num_tokens", "Invalid value for '--columns': 'num_tok"),
-        ("--format bin --keep-columns id", "--keep-columns: leave it out with --format bin"),
+        ("--format ds --keep-columns id", "--keep-columns: leave it out with --format ds"),
         ("--format megatron --columns num_tokens", "--columns: leave it out with --format mega"),
-        ("--format bin --compression lz4", "--compression: leave it out with --format bin"),
+        ("--format ds --compression lz4", "--compression: leave it out with --format ds"),
         ("--format megatron --id-type int32", "--id-type: leave it out with --format megatron"),
         ("--shuffle 1 --max-length 8 --stride 2", "--shuffle: cannot be used with --stride"),
         ("--splits train=0.9", "Invalid value for '--splits': train=0.9 adds up to 0.9, not to 1"),
@@ -226,12 +226,6 @@ PACK = "--pack --max-length 8"
         ("--bos-token [CLS]", "--bos-token: give --prepend-bos too"),
         ("--append-eos --eos-token [SEP] --text-pair-column q", "--append-eos: cannot be used wi"),
         ("--append-eos --eos-token a --max-length 2", "--max-length: 2 has no room for the 3 tok"),
-        ("--split-sentences", "--split-sentences: give --format megatron too"),
-        ("--split-sentences --format bin", "--split-sentences: give --format megatron too"),
-        *[
-            (f"--split-sentences --format megatron {more}", f"{more.split()[0]}: cannot be used")
-            for more in ("--max-length 8", PACK, "--append-eos")
-        ],
     ],
 )
 def test_options_that_do_not_go_together_are_a_wrong_call(

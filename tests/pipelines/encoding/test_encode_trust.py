@@ -1,4 +1,4 @@
-"""A job that can be trusted: bad shards, damaged outputs, kills at any moment, dry runs."""
+"""A job that can be trusted: bad shards, damaged outputs, kills at any moment."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_plans_and_journals_may_be_in_many_parts(
     monkeypatch.setattr("pipelines.running.plan.MOST_PLACES", 6)
     monkeypatch.setattr("pipelines.encoding.directory.shards.JOURNAL_LINES", 10)
     monkeypatch.setattr("pipelines.encoding.encode_step.WAITING_SHARDS", 3)
-    monkeypatch.setattr("pipelines.encoding.run.SAMPLE", 4)
+    monkeypatch.setattr("pipelines.encoding.plan.SAMPLE", 4)
     assert "shards: 40\n" in done(*args, tmp_path / "out").out
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
 
@@ -329,25 +329,3 @@ def test_stores_have_the_bytes_of_a_local_run(
     for files in (far, local):  # stores give times in seconds
         files[".manifest.json"] = re.sub(rb'"modified": \d+', b"", files[".manifest.json"])
     assert far == local
-
-
-# --- Dry runs -------------------------------------------------------------------------------------
-
-
-def test_a_dry_run_says_what_would_run_and_touches_nothing(
-    tmp_path: Path, source: Path, encode: Callable[..., Outcome]
-) -> None:
-    assert "to encode: 4 of 4 shards" in encode("--dry-run").out
-    assert not (tmp_path / "out").exists()
-    assert encode().status == 0
-    truncated(source / "001.parquet")
-    write_shard(source / "002.parquet", ["changed"])
-    before = files_below(tmp_path / "out")
-    lines = encode("--dry-run").out.splitlines()
-    assert ": finished, kept, " in lines[0]
-    assert "001.parquet: cannot be read (" in lines[1]
-    assert lines[2].endswith("002.parquet: to encode, 1 rows, 0.0 MB of text")
-    assert lines[5] == f"tokenizer: {manifest(tmp_path / 'out')['tokenizer']}"
-    assert lines[6] == "to encode: 1 of 4 shards, 0.0 MB, 1 cannot be read"
-    assert files_below(tmp_path / "out") == before
-    assert encode("--dry-run", "--text-column", "x").status == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 import time
@@ -18,7 +19,6 @@ import pytest
 
 from ..corpora import (
     ONE_WORKER,
-    Outcome,
     column,
     done,
     english,
@@ -31,7 +31,7 @@ from ..corpora import (
 )
 from ..stopping import killed_before
 
-SUMS = ["files", "rows", "bytes", "tokens", "unknown_tokens", "words", "word_tokens"]
+SUMS = ["files", "rows", "bytes", "tokens", "unknown_tokens"]
 FOLLOW = ("--follow", "--poll", "0.1s", "--until-idle", "0s")
 TEXTS = multilingual(60) + english(60)
 
@@ -60,46 +60,41 @@ class Dataset:
         place = ["--tokenizer", self.tokenizer, "--output", self.output]
         return ["encode", self.path / "in", *place, *options, *ONE_WORKER]
 
-    def follow(self, *options: str | Path) -> Outcome:
-        """Follows the inputs until all that is there has been encoded."""
-        return done(*self.call(*FOLLOW, *options))
-
-    def fault(self, *options: str) -> str:
-        """The one line of a call that fails."""
-        return wordpiece(*self.call(*options)).fault
-
-    def commits(self) -> list[dict[str, Any]]:
-        lines = (self.output / ".commits.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
+    def follow(self, *options: str | Path) -> list[dict[str, Any]]:
+        """Follow the inputs until everything is encoded. Returns the commits and warnings."""
+        outcome = done(*self.call(*FOLLOW, "--json", *options))
+        lines = outcome.err.splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
 
     def check(self) -> None:
-        """The directory is that of a run over what is there now, but for the commits, which add up
-        to the manifest."""
+        """Compare the directory with a run over all inputs."""
         other = Dataset(self.path, self.tokenizer)
-        other.output = self.path / "at-once"
+        other.output = self.path / "straight"
         done(*other.call("--on-error", "skip"))
-        expected, found = files_below(other.output), files_below(self.output)
+        assert files_below(self.output) == files_below(other.output)
         shutil.rmtree(other.output)
-        commits = self.commits()
-        del found[".commits.jsonl"]
-        assert found == expected
-        assert [commit["commit"] for commit in commits] == list(range(1, len(commits) + 1))
-        for commit in commits:
-            assert list(commit) == ["commit", "time", *SUMS, "tokens_per_word"]
-            assert datetime.fromisoformat(commit["time"]).tzinfo is not None
-        now = manifest(self.output)
-        for name in SUMS[1:]:
-            assert sum(commit[name] for commit in commits) == now[name]
-        assert sum(commit["files"] for commit in commits) == len(now["shards"])
 
 
 def test_commits_give_the_shards_of_a_batch_run(dataset: Dataset) -> None:
+    commits = []
     for i, name in enumerate(["a.txt", "sub/b.jsonl", "c.parquet", "d.txt.gz", "e.txt"]):
         dataset.write(name, i * 15)
         if i % 2 == 0:
-            dataset.follow()
+            commits += dataset.follow()
             dataset.check()
-    assert [commit["files"] for commit in dataset.commits()] == [1, 2, 2]
+    assert [commit["files"] for commit in commits] == [1, 2, 2]
+    totals = manifest(dataset.output)
+    for commit in commits:
+        assert list(commit) == ["commit", "time", *SUMS]
+        assert datetime.fromisoformat(commit["time"]).tzinfo is not None
+    for name in SUMS[1:]:
+        assert sum(commit[name] for commit in commits) == totals[name]
+
+
+def test_a_commit_is_a_line_for_people(dataset: Dataset) -> None:
+    dataset.write("a.txt")
+    (line,) = done(*dataset.call(*FOLLOW)).err.splitlines()
+    assert re.fullmatch(r"commit 1, time \S+, files 1, rows 25, bytes [\d,]+, .*", line)
 
 
 def test_readers_find_the_rows_and_nothing_else(dataset: Dataset, tmp_path: Path) -> None:
@@ -154,10 +149,10 @@ def test_a_file_is_read_when_it_has_not_changed_for_a_poll(dataset: Dataset) -> 
 
     writer = threading.Thread(target=grow)
     writer.start()
-    dataset.follow()
+    commits = dataset.follow()
     writer.join()
     dataset.check()
-    assert len(dataset.commits()) == 1
+    assert len(commits) == 1
 
 
 def test_bad_files_end_it_or_are_skipped_once(dataset: Dataset) -> None:
@@ -167,67 +162,30 @@ def test_bad_files_end_it_or_are_skipped_once(dataset: Dataset) -> None:
     failed = wordpiece(*dataset.call(*FOLLOW))
     assert failed.status == 1
     assert "bad.parquet: cannot be read" in failed.err
-    said = dataset.follow("--on-error", "skip").lines
-    assert sum("skipped: " in line for line in said) == 2  # when it happens, and at the end
+    said = dataset.follow("--on-error", "skip")
+    assert sum("skipped: " in line.get("warning", "") for line in said) == 1
     dataset.check()
     dataset.write("bad.parquet", 30)  # fixed
     dataset.follow("--on-error", "skip")
     dataset.check()
 
 
-def test_shards_of_deleted_inputs_stay_unless_delete_removed(dataset: Dataset) -> None:
-    for i, name in enumerate(["a.txt", "b.txt", "other/c.txt"]):
+def test_shards_of_deleted_inputs_stay(dataset: Dataset) -> None:
+    for i, name in enumerate(["a.txt", "b.txt"]):
         dataset.write(name, i * 10)
     dataset.follow()
     (dataset.path / "in" / "a.txt").unlink()
     before = files_below(dataset.output)
-    dataset.follow()
+    assert dataset.follow() == []
     assert files_below(dataset.output) == before
-    dataset.follow("--delete-removed")
-    dataset.check()
-    assert [commit["files"] for commit in dataset.commits()] == [3, -1]
-    dataset.write("a.txt", 40)
-    dataset.follow("--delete-removed")
-    dataset.check()
 
 
-def test_delete_removed_deletes_nothing_that_it_does_not_look_at_or_when_nothing_is_there(
-    dataset: Dataset,
-) -> None:
-    for name in ("a.txt", "other/b.txt"):
-        dataset.write(name)
-    dataset.follow()
-    before = files_below(dataset.output)
-    for pattern, hidden in (("in/a*.txt", "in/other"), ("in", "in")):
-        shutil.move(dataset.path / hidden, dataset.path / "hidden")
-        (dataset.path / "in").mkdir(exist_ok=True)
-        call = [*dataset.call(*FOLLOW, "--delete-removed")]
-        call[1] = dataset.path / pattern
-        done(*call)
-        assert files_below(dataset.output) == before
-        shutil.rmtree(dataset.path / hidden, ignore_errors=True)
-        shutil.move(dataset.path / "hidden", dataset.path / hidden)
-
-
-def test_what_was_committed_just_before_a_kill_is_in_the_next_line(dataset: Dataset) -> None:
+def test_a_commit_that_was_killed_is_completed(dataset: Dataset) -> None:
     dataset.write("a.txt")
-    killed_before(1, r"written .*\.commits\.jsonl", *dataset.call(*FOLLOW))
+    killed_before(1, r"written .*/\.manifest\.json", *dataset.call(*FOLLOW))
     dataset.write("b.txt", 30)
-    dataset.follow()
-    dataset.check()
-    assert [commit["files"] for commit in dataset.commits()] == [2]
-
-
-def test_damaged_commits_are_named_and_can_be_deleted(dataset: Dataset) -> None:
-    dataset.write("a.txt")
-    dataset.follow()
-    commits = dataset.output / ".commits.jsonl"
-    good = commits.read_bytes()
-    for bad in (good[:-20], good + b"null\n", good + b"{}\n", b"\xff\n", b"[]\n"):
-        commits.write_bytes(bad)
-        assert ".commits.jsonl: not as this program writes it" in dataset.fault(*FOLLOW)
-    commits.unlink()
-    dataset.follow()
+    (commit,) = dataset.follow()
+    assert (commit["commit"], commit["files"]) == (1, 2)
     dataset.check()
 
 
@@ -241,8 +199,4 @@ def test_a_store_is_followed_from_its_first_listing(
         done(*call, f"{store_that_closes}/out", *FOLLOW, *ONE_WORKER)
     done(*call, tmp_path / "at-once", *ONE_WORKER)
     found, wanted = files_below(tmp_path / "out"), files_below(tmp_path / "at-once")
-    assert [json.loads(line)["files"] for line in found.pop(".commits.jsonl").splitlines()] == [
-        1,
-        1,
-    ]
     assert found == wanted

@@ -10,10 +10,9 @@ import polars
 import pyarrow as pa
 import pytest
 
-from ..shard_files import fault, ipc, parquet, rows_of, texts, write, zstd
+from ..shard_files import fault, ipc, rows_of, texts, write, zstd
 
 ONE, TWO = pa.table({"text": ["a", None, "c"]}), pa.table({"text": ["d", "e", "f"]})
-NONE, WIDE = ONE[:0], pa.table({"text": ["x"], "id": [1]})
 
 
 def read(path: Path, data: bytes) -> list[str | None]:
@@ -60,21 +59,6 @@ def test_files_of_other_writers_are_read(tmp_path: Path) -> None:
         assert read(path, path.read_bytes()) == wanted
         frame.write_parquet(tmp_path / "a.parquet")
         assert read(tmp_path / "a.parquet", (tmp_path / "a.parquet").read_bytes()) == wanted
-
-
-# --- Parquet --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("index", [False, True])
-def test_parquet_files_that_were_joined_are_refused(tmp_path: Path, index: bool) -> None:
-    path = tmp_path / "a.parquet"
-    for first in (ONE, NONE, WIDE):
-        one = parquet(first, write_page_index=index)
-        assert read(path, one) == first["text"].to_pylist()
-        for second in (ONE, NONE, WIDE):
-            reason = f"{path}: several files one after the other, of which only a part would"
-            refused(path, one + parquet(second), reason)
-        refused(path, one + b"x")
 
 
 # --- Compressed files -----------------------------------------------------------------------------

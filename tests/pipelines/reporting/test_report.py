@@ -121,10 +121,6 @@ def test_the_metrics_are_those_of_the_text(full: Report, corpus: Path, tokenizer
     assert f"text of {measures.words:,} words" in text
     assert "news" in text
     assert "no group" in text
-    assert full.facts.log.merges is not None
-    for merge in full.facts.log.merges.slice(0, 50).to_pylist():
-        shown = f"{merge['left']} + {merge['right']} → {merge['token']} :"
-        assert f"{shown} {merge['pair_count']:,} times" in text
 
 
 def test_the_page_of_an_extended_or_pruned_tokenizer_says_so(
@@ -149,12 +145,11 @@ def test_the_page_of_an_extended_or_pruned_tokenizer_says_so(
     assert "has no merge log" in texts[fewer]
 
 
-def test_the_page_names_the_model_and_its_rule(corpus: Path, tmp_path: Path, full: Report) -> None:
+def test_the_page_names_the_model(corpus: Path, tmp_path: Path, full: Report) -> None:
     place = str(tmp_path / "bpe")
     pipelines.train(str(corpus), output=place, model="bpe", vocab_size=90, quiet=True)
     text = page_of(pipelines.report(place, output=place + ".html", quiet=True)).text
     assert "a BPE vocabulary of 90 tokens" in text
-    assert "the most frequent pair" in text
     assert "a WordPiece vocabulary of 160 tokens" in page_of(full).text
 
 
@@ -180,8 +175,8 @@ def test_all_sections_are_there_with_text(full: Report) -> None:
     ids = {attributes["id"] for attributes in page.of("section")}
     assert ids == {attributes["href"].removeprefix("#") for attributes in page.of("a")}  # type: ignore[union-attr]
     assert "needs a text" not in page.text
-    assert len([a for a in page.of("svg") if a["class"] == "plot"]) == 6
-    for part in ("sample of the rare words", "only in the other", "min_pair_count", "peak memory"):
+    assert len([a for a in page.of("svg") if a["class"] == "plot"]) == 3
+    for part in ("cost the most tokens", "only in the other", "min_pair_count", "peak memory"):
         assert part.lower() in page.text.lower()
 
 
@@ -190,9 +185,7 @@ def test_without_text_or_log_the_page_says_what_it_needs(
 ) -> None:
     alone = pipelines.report(str(tokenizer), output=str(tmp_path / "a.html"), quiet=True)
     text = page_of(alone).text
-    assert text.count("needs a text: use --on INPUT or --word-counts DIR.") == 5
-    assert "→" in text
-    assert "Latin" in text
+    assert text.count("needs a text: use --on INPUT or --word-counts DIR.") == 4
     assert alone.facts.on_text is None
     assert alone.summary()["tokens_per_word"] is None
     vocab, output = str(tokenizer / "vocab.txt"), str(tmp_path / "b.html")
@@ -212,7 +205,6 @@ def test_a_word_table_gives_the_same_lists(full: Report, tokenizer: Path, tmp_pa
     done = pipelines.report(str(tokenizer), word_counts=words, output=output, quiet=True)
     assert done.facts.words is not None
     assert full.facts.words is not None
-    assert done.facts.words.kinds == full.facts.words.kinds
     ours = {name: of for name, of in full.facts.words.lists.items() if "fewer" not in name}
     assert done.facts.words.lists == ours
 
@@ -307,11 +299,6 @@ def test_a_failed_report_names_the_fix_and_leaves_the_earlier_page(
     refused(OptionError, "group_column: .* give `on` with", group_column="source")
     refused(InputError, "'missing'", on=str(corpus), text_column="missing")
     refused(InputError, "no such file|no tokenizer|no file", place=tmp_path / "none")
-    unordered = tmp_path / "unordered"
-    unordered.mkdir()
-    table = pa.table({"word": ["a", "b", "c"], "count": pa.array([1, 3, 2], pa.int64())})
-    pq.write_table(table, unordered / "part.parquet")
-    refused(InputError, "not in the order of their counts", word_counts=str(unordered))
     other = tmp_path / "tokenizer.json"
     model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
     other.write_text(json.dumps({"version": "1.0", "model": model}))

@@ -15,8 +15,7 @@ from apache_beam.runners.worker.data_plane import (
     TimeBasedBufferingClosableOutputStream,
 )
 
-from pipelines.running.runner import check_beam_args, run_pipeline
-from wordpiece_core.errors import OptionError
+from pipelines.running.runner import run_pipeline
 
 ELEMENTS = 100_000  # of a bundle: more than are sent at once
 
@@ -70,14 +69,4 @@ def test_a_pipeline_leaves_nothing_in_the_temporary_directory(
     raised = pytest.raises(KeyboardInterrupt if "stop" in at else RuntimeError)
     with nullcontext() if at == "end" else raised:
         run_pipeline(build, [])
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_checks_leave_nothing_in_the_temporary_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert check_beam_args(["--resource_hint=min_ram=1GB"])
-    with pytest.raises(OptionError):
-        check_beam_args(["--resource_hint=min_ram=-5"])
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`wordpiece extend`, `wordpiece train --continue` and `wordpiece prune`: texts to directories."""
+"""`wordpiece extend` and `wordpiece prune`: texts to directories."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from tokenizers import Tokenizer as Peer
 from transformers import AutoTokenizer
 
-import pipelines
 import wordpiece_core as wp
 from pipelines.counting import word_table
 from wordpiece_core import reference
@@ -152,72 +151,6 @@ def test_words_with_other_text_options_are_refused(
         outcome = wordpiece(*command, *args)
         assert outcome.status == 2
         assert outcome.fault.startswith("--lowercase: ")
-
-
-# --- train --continue -----------------------------------------------------------------------------
-
-
-def test_the_same_words_give_what_training_to_the_larger_size_gives(
-    tmp_path: Path, domain: Path
-) -> None:
-    done("count", domain, "--output", tmp_path / "words", "--min-word-count", "2")
-    source = ["--word-counts", tmp_path / "words"]
-    options = ["--criterion", "likelihood", "--limit-alphabet", "20"]
-    done("train", *source, "--output", tmp_path / "small", "--vocab-size", "110", *options)
-    done("train", *source, "--output", tmp_path / "large", "--vocab-size", "190", *options)
-    more = ["--continue", tmp_path / "small", "--vocab-size", "190"]
-    done("train", *source, "--output", tmp_path / "more", *more)
-    assert all_but_run(tmp_path / "more") == all_but_run(tmp_path / "large")
-    assert vocab_of(tmp_path / "more")[:110] == vocab_of(tmp_path / "small")
-
-
-def test_other_words_extend_the_vocabulary(tmp_path: Path, base: Path, domain: Path) -> None:
-    args = ["train", domain, "--output", tmp_path / "more", "--vocab-size", "170"]
-    outcome = done(*args, "--continue", base)
-    assert "vocabulary: 170 tokens, 50 of them new" in outcome.out
-    specified = reference.extend(
-        counted(english(300, seed=7)), vocab_of(base), 50, new_characters=10**6
-    )
-    assert vocab_of(tmp_path / "more") == [*vocab_of(base), *specified.new_tokens]
-    again = pipelines.train(
-        str(domain),
-        output=str(tmp_path / "again"),
-        continue_from=str(tmp_path / "more"),
-        vocab_size=180,
-        quiet=True,
-    )
-    assert again.vocab[:170] == vocab_of(tmp_path / "more")
-
-
-def test_what_contradicts_the_earlier_training_is_refused(
-    tmp_path: Path, base: Path, domain: Path
-) -> None:
-    train = ["train", domain, "--output", tmp_path / "more", "--continue", base]
-    for options, message in (
-        (["--vocab-size", "120"], f"--vocab-size: 120, but {base}"),
-        (["--criterion", "frequency"], f"--criterion: frequency, but {base}"),
-        (["--no-lowercase"], f"--lowercase: False, but {base}"),
-    ):
-        outcome = wordpiece(*train, *options)
-        assert outcome.status == 2
-        assert message in outcome.fault
-    limited = tmp_path / "limited"
-    done("train", domain, "--output", limited, "--vocab-size", "120", "--limit-alphabet", "30")
-    with pytest.raises(wp.OptionError, match=r"limit_alphabet: None, but .* was trained with 30"):
-        pipelines.train(
-            str(domain),
-            output=str(tmp_path / "more"),
-            continue_from=str(limited),
-            vocab_size=130,
-            limit_alphabet=None,
-        )
-    (tmp_path / "bare").mkdir()
-    (tmp_path / "bare" / "vocab.txt").write_text("[UNK]\n")
-    for place in ("nowhere", "bare"):
-        outcome = wordpiece(*train[:-1], tmp_path / place)
-        assert f"{place}: no tokenizer that wordpiece train wrote; give " in outcome.fault
-    outcome = wordpiece("train", domain, "--output", base, "--continue", base)
-    assert outcome.fault.startswith("--output")
 
 
 # --- prune ----------------------------------------------------------------------------------------

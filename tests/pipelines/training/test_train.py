@@ -184,28 +184,14 @@ def write_words(directory: Path, words: dict[str, int]) -> Path:
     return directory
 
 
-@pytest.mark.parametrize(
-    ("options", "fix"),
-    [
-        ({"min_word_count": 5}, "lower `min_word_count`"),
-        ({"max_word_length": 5}, "raise `max_word_length`"),
-        ({"limit_alphabet": 2}, "raise `limit_alphabet`"),
-        (
-            {"limit_alphabet": 2, "min_word_count": 10},
-            "raise `limit_alphabet`, lower `min_word_count`",
-        ),
-    ],
-)
-def test_many_unknown_words_are_a_warning_that_names_the_fix(
-    tmp_path: Path, options: dict[str, Any], fix: str
-) -> None:
+def test_many_unknown_words_are_a_warning_that_names_the_options(tmp_path: Path) -> None:
     words = {"ab": 60, "ba": 50, "axb": 25, "aaabbbz": 8, "qb": 4}
     table = write_words(tmp_path / "words", words)
     given = {"word_counts": table, "output": tmp_path / "tok", "vocab_size": 16}
     with pytest.warns(pipelines.JobWarning) as warned:
-        pipelines.train(quiet=True, **given, **options)
+        pipelines.train(quiet=True, **given, limit_alphabet=2)
     (found,) = [str(w.message) for w in warned if "[UNK]" in str(w.message)]
-    assert found.partition("; ")[2] == fix
+    assert found.startswith("25.2% of the words are [UNK]; check `limit_alphabet`, ")
 
 
 @pytest.mark.parametrize(
@@ -262,17 +248,3 @@ def test_a_trained_directory_is_replaced_by_training_again(tmp_path: Path) -> No
     done(*other, "--overwrite")
     done("train", shard, "--output", tmp_path / "anew", "--vocab-size", "80")
     assert same_but_for_run_json(tmp_path / "tok", tmp_path / "anew")
-
-
-def test_lowercasing_that_removes_many_accents_is_a_warning(tmp_path: Path) -> None:
-    shard = write_shard(tmp_path / "a.txt", ["Ein Haus am See.", "Die Bürgermeister von München"])
-    args = ["train", shard, "--vocab-size", "80", "--output"]
-    said = "lowercasing also removes accents: Bürgermeister becomes burgermeister;"
-    outcome = done(*args, tmp_path / "tok")
-    assert f"{said} --no-strip-accents keeps them" in outcome.err
-    result = pipelines.train(shard, output=str(tmp_path / "p"), vocab_size=80, quiet=True)
-    assert f"{said} `strip_accents=False` keeps them" in result.warnings()
-    for option in ("--no-strip-accents", "--strip-accents", "--no-lowercase"):
-        assert "accents" not in done(*args, tmp_path / option, option).err
-    plain = write_shard(tmp_path / "b.txt", english(50))
-    assert "accents" not in done("train", plain, *args[2:], tmp_path / "plain").err

@@ -108,26 +108,6 @@ def test_the_words_of_gpt2_train_bytes_alone(tmp_path: Path) -> None:
             assert sorted(path.name for path in tmp_path.iterdir()) == ["shard.txt", "words"]
 
 
-def test_bpe_is_continued_by_the_same_words_and_others(tmp_path: Path) -> None:
-    small = trained(tmp_path, TEXTS, 300)
-    shard = tmp_path / "shard.jsonl"
-    more = ["--vocab-size", "360", "--output"]
-    done("train", shard, "--continue", small, *more, tmp_path / "more")
-    done("train", shard, "--model", "bpe", *more, tmp_path / "straight")
-    assert vocab_of(tmp_path / "more") == vocab_of(tmp_path / "straight")
-    assert vocab_of(tmp_path / "more")[:300] == vocab_of(small)
-    merges = [(tmp_path / name / "merges.parquet").read_bytes() for name in ("more", "straight")]
-    assert merges[0] == merges[1]
-
-    other = write_shard(tmp_path / "other.txt", english(10, seed=5))
-    done("train", other, "--continue", small, *more, tmp_path / "other")
-    assert vocab_of(tmp_path / "other")[:300] == vocab_of(small)
-    outcome = wordpiece(
-        *("train", shard, "--continue", small, "--model", "wordpiece"), *more, tmp_path / "no"
-    )
-    assert "--model: wordpiece, but" in outcome.fault
-
-
 def test_text_that_training_leaves_out_is_named(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "shard.txt", ["ACGT" * 40, "ACGT CGTA"])
     train = ["train", shard, "--model", "bpe", "--word-boundary", "bytes", "--vocab-size", "260"]

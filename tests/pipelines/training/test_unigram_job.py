@@ -62,27 +62,6 @@ def test_more_seeds_than_the_driver_memory_holds_are_an_error(
     done(*call, *config(tmp_path, seed_size=int(found[1])))
 
 
-def vocab_of(directory: Path) -> list[str]:
-    return wp.Tokenizer.load(directory).vocab
-
-
-def test_a_unigram_model_is_continued_by_any_words(tmp_path: Path, shards: Path) -> None:
-    done("train", shards, "--output", tmp_path / "tok", *SIZE)
-    size = len(vocab_of(tmp_path / "tok"))
-    for number, more in (("1", 20), ("2", 30)):
-        base = tmp_path / ("tok" if number == "1" else "more1")
-        out = tmp_path / f"more{number}"
-        args = ["train", shards, "--output", out, "--continue", base, "--vocab-size", size + more]
-        outcome = done(*args)
-        assert f"vocabulary: {size + more} tokens" in outcome.out
-        assert vocab_of(out)[: len(vocab_of(base))] == vocab_of(base)
-        assert not (out / "spiece.model").exists()
-    outcome = wordpiece(*args, "--model", "bpe", "--overwrite")
-    assert "--model: bpe, but" in outcome.fault
-    done("extend", tmp_path / "tok", shards, "--vocab-size", size + 20, "--output", tmp_path / "x")
-    assert vocab_of(tmp_path / "x") == vocab_of(tmp_path / "more1")
-
-
 def test_options_that_are_not_for_unigram_are_refused(tmp_path: Path, shards: Path) -> None:
     train = ["train", shards, "--output", tmp_path / "tok", "--model", "unigram"]
     for options, reason in (

@@ -347,8 +347,6 @@ def test_the_warning_names_the_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"bpe_dropout": 0.1}, "bpe_dropout: not for a tokenizer that the library"),
-        ({"sample_alpha": 0.1}, "sample_alpha: not for a tokenizer that the library"),
         ({"max_length": 1}, "max_length: 1 has no room for the 2 tokens added"),
         ({"max_length": 5, "stride": 3}, "stride: 3 is not less than the 3 tokens of text"),
     ],

@@ -14,7 +14,7 @@ from transformers import AutoTokenizer
 
 import wordpiece_core as wp
 from tests.wordpiece_core.tokenizer.peers import BERT_FIVE, TEXTS, ids_of, trained
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe, Unigram
 from wordpiece_core.tokenizer.reading import read_tokenizer
 
@@ -78,7 +78,7 @@ def test_transformers_and_tokenizers_load_a_directory_with_the_same_ids(
 
 
 def test_sentencepiece_loads_our_model(tmp_path: Path) -> None:
-    spec = own_spec("unigram")
+    spec = own_spec("unigram", text=AS_IT_IS)
     theirs = sentencepiece.SentencePieceProcessor(
         model_file=str(saved(spec, tmp_path) / "spiece.model")
     )
@@ -90,39 +90,47 @@ def test_sentencepiece_loads_our_model(tmp_path: Path) -> None:
     assert [theirs.get_score(i) for i in range(len(theirs))] == list(spec.model.scores)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(wp.TextOptions(pre_tokenizer=name) for name in ("bert", "whitespace")),
-        wp.TextOptions(lowercase=False, pre_tokenizer="whitespace"),
-        wp.TextOptions(lowercase=False, clean_text=False, handle_chinese_chars=False),
-    ],
-)
-def test_sentencepiece_cuts_raw_text_by_our_model_as_we_do(
-    tmp_path: Path, text: wp.TextOptions
-) -> None:
-    spec = own_spec("unigram", text=text)
+def test_sentencepiece_encodes_raw_text_by_our_model_as_we_do(tmp_path: Path) -> None:
+    spec = own_spec("unigram", text=AS_IT_IS)
     ours = wp.Tokenizer.load(saved(spec, tmp_path))
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
     odd = ["Hello, WORLD!", "Ünï \u4e2d\u6587x", "a\u200bb\x07c", "x[SEP]y ", "\uac00\u0301"]
-    texts = [text for text in [*TEXTS, *odd] if not {*"▁\0"} & {*text}]
+    spaced = [" ".join(text.split()) for text in [*TEXTS, *odd]]  # it splits at U+0020 alone
+    texts = [text for text in spaced if not {*"▁\0"} & {*text}]
     options = wp.EncodingOptions(add_special_tokens=False, split_special_tokens=True)
     found = ours.encode_batch(texts, options=options).table["input_ids"]
     assert found.to_pylist() == theirs.encode(texts)
 
 
-def test_a_model_of_sentencepiece_keeps_its_map(tmp_path: Path) -> None:
-    wp.Tokenizer.of(own_spec("unigram")).save(tmp_path / "ours")
+def test_a_model_of_sentencepiece_is_written_unchanged(tmp_path: Path) -> None:
+    wp.Tokenizer.of(own_spec("unigram", text=AS_IT_IS)).save(tmp_path / "ours")
     model = tmp_path / "ours" / "spiece.model"
     wp.Tokenizer.load(model).save(tmp_path / "again")
     assert (tmp_path / "again" / "spiece.model").read_bytes() == model.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "options", [{"lowercase": True}, {"handle_chinese_chars": True}, {"pre_tokenizer": "bert"}]
+)
+def test_no_model_of_sentencepiece_is_written_that_would_give_other_ids(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    spec = own_spec("unigram", text=replace(AS_IT_IS, **options))
+    assert not (saved(spec, tmp_path) / "spiece.model").exists()
+
+
+def test_scores_that_need_64_bits_are_not_written_for_sentencepiece(tmp_path: Path) -> None:
+    spec = own_spec("unigram", text=AS_IT_IS)
+    assert isinstance(spec.model, Unigram)
+    scores = [score + 1e-9 for score in spec.model.scores]
+    assert not (saved(replace(spec, model=Unigram(scores)), tmp_path) / "spiece.model").exists()
 
 
 def test_files_are_those_that_a_model_has(tmp_path: Path) -> None:
     usual = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
     for kind in OWN:
         names = {path.name for path in saved(own_spec(kind), tmp_path / kind).iterdir()}
-        beside = {"spiece.model"} if kind == "unigram" else {"vocab.json", "merges.txt"}
+        beside = set() if kind == "unigram" else {"vocab.json", "merges.txt"}
         assert names == usual | beside
     merges = (tmp_path / "word_end" / "merges.txt").read_text().splitlines()
     assert merges[0] == "#version: 0.2"

@@ -65,11 +65,8 @@ LLAMA3 = (
     CONTRACTION + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+"
 )
-KIMI = r"[\p{Han}]+|" + O200K.replace(r"\p{M}]", r"\p{M}&&[^\p{Han}]]").replace("/]", "]")
 PUBLISHED = {
     "llama3": (LLAMA3, {"<|begin_of_text|>": 128_000, "<|image|>": 128_011}, 128_256),
-    "llama4": (O200K, {"<|eot|>": 200_008, "<|patch|>": 200_092}, 202_048),
-    "kimi_k2": (KIMI, {"<|im_end|>": 163_586, "<|im_middle|>": 163_601}, 163_840),
     "qwen": (LLAMA3.replace("{1,3}", ""), {"<|im_start|>": 151_644}, 151_851),
 }
 
@@ -135,20 +132,20 @@ def test_tokens_may_come_before_those_that_they_are_merged_of(tmp_path: Path) ->
 
 
 def test_an_encoding_can_be_named(tmp_path: Path) -> None:
-    path = tmp_path / "tiktoken.model"
+    path = tmp_path / "tokenizer.model"
     path.write_text(text_of(RANKS))
-    text = "don't 世界 [EOS] 12345"
-    named = wp.Tokenizer.load(path, encoding="kimi_k2")
-    assert named.ids["[EOS]"] == 163_585 in named(text)["input_ids"]
+    text = "don't 世界 <|eot_id|> 12345"
+    named = wp.Tokenizer.load(path, encoding="llama3")
+    assert named.ids["<|eot_id|>"] == 128_009 in named(text)["input_ids"]
     (tmp_path / "tokenizer_config.json").write_text(
-        '{"added_tokens_decoder": {"163602": {"content": "<think>"}}, "eos_token": "[EOS]",'
-        ' "tokenizer_class": "TikTokenTokenizer", "auto_map": {"AutoTokenizer": ["x.Y", null]}}'
+        '{"eos_token": "<|eot_id|>", "tokenizer_class": "TikTokenTokenizer",'
+        ' "auto_map": {"AutoTokenizer": ["x.Y", null]}}'
     )
-    of_directory = wp.Tokenizer.load(tmp_path, encoding="kimi_k2")
-    assert of_directory.ids["<think>"] == 163_602 == named.ids["<|reserved_token_163602|>"]
+    of_directory = wp.Tokenizer.load(tmp_path, encoding="llama3")
+    assert of_directory.token_of("eos_token") == "<|eot_id|>"
     assert of_directory(text)["input_ids"] == named(text)["input_ids"]
     with pytest.raises(wp.OptionError, match=r"encoding: .*/none has no ranks of tiktoken"):
-        wp.Tokenizer.load(tmp_path / "none", encoding="kimi_k2")
+        wp.Tokenizer.load(tmp_path / "none", encoding="llama3")
     with pytest.raises(wp.InputError, match=r"is code of its own.*; give `encoding`"):
         wp.Tokenizer.load(tmp_path)
 

@@ -43,18 +43,14 @@ def base_of(table: dict[str, int], more: int, unused: list[str]) -> wp.Tokenizer
     return wp.Tokenizer.of(type(spec)(**vars(spec) | {"vocab": vocab}))
 
 
-def ids_and_files(tokenizer: wp.Tokenizer, texts: list[str]) -> tuple[list[list[int]], set[str]]:
-    """The ids of texts, which are those of `tokenizers` with the files; and their names."""
+def ids_of(tokenizer: wp.Tokenizer, texts: list[str]) -> list[list[int]]:
+    """Encode texts, and check that `tokenizers` gives the same ids with the written files."""
     ids: list[list[int]] = tokenizer.encode(texts, add_special_tokens=False).to_pylist()
     with tempfile.TemporaryDirectory() as folder:
-        names = {Path(path).name for path in tokenizer.save(folder)}
+        tokenizer.save(folder)
         theirs = tokenizers.Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
     assert [row.ids for row in theirs.encode_batch(texts, add_special_tokens=False)] == ids
-    return ids, names
-
-
-def ids_of(tokenizer: wp.Tokenizer, texts: list[str]) -> list[list[int]]:
-    return ids_and_files(tokenizer, texts)[0]
+    return ids
 
 
 @given(
@@ -143,8 +139,7 @@ def test_the_kernel_extends_unigram_as_the_reference(
     assert found == list(specified.scores.items())
     assert mine.merges.to_pylist() == [merge._asdict() for merge in specified.merges]
     texts = [*known, *table, *(f"{a}{b} {a}" for a in known for b in table)]
-    after, written = ids_and_files(mine.tokenizer(), texts)
-    assert ("spiece.model" in written) == (not mine.new_tokens)  # it has too few digits
+    after = ids_of(mine.tokenizer(), texts)
     replaced = {row["token"]: row["old_tokens"] for row in mine.replaced.to_pylist()}
     for text, ids in zip(texts, after, strict=True):
         tokens = [mine.vocab[i] for i in ids]

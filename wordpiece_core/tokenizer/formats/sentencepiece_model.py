@@ -18,7 +18,6 @@ from typing import Any
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.symbols import SPACE_MARK, byte_tokens
-from wordpiece_core.tokenizer.charsmap import charsmap
 from wordpiece_core.tokenizer.files import AS_IT_IS, NO_TEMPLATE, TokenizerSpec
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import check_rules
@@ -35,9 +34,9 @@ INSTEAD = {"bos_token": "cls_token", "eos_token": "sep_token"}
 
 
 def sentencepiece_model(spec: TokenizerSpec) -> bytes:
-    """The bytes of the model of a Unigram tokenizer, or of one that was read from such a model. Its
-    map of characters is that of the spec's rules, or else does what the spec's text options do.
-    Special tokens are control symbols: `sentencepiece` does not look for them in texts."""
+    """Return the bytes of the model of a Unigram tokenizer, or of a tokenizer that was read from
+    such a model. Only a tokenizer that was read with a character map is written with one. Special
+    tokens are control symbols: `sentencepiece` does not look for them in texts."""
     assert isinstance(spec.model, Unigram | Bpe)
     model = proto.model_class()()
     roles = spec.tokens_by_role
@@ -92,7 +91,7 @@ def normalizer_options(spec: TokenizerSpec) -> dict[str, Any]:
     """What is done with text before the model, by the names that the options have there."""
     if isinstance(spec.rules, Composed) and spec.rules.normalizer is not None:
         return dict(json.loads(spec.rules.normalizer))
-    rules = spec.rules if isinstance(spec.rules, Metaspace) else Metaspace(charsmap(spec.text))
+    rules = spec.rules if isinstance(spec.rules, Metaspace) else Metaspace()
     return rules.normalizer_spec
 
 

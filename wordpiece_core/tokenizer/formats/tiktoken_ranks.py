@@ -22,20 +22,18 @@ from wordpiece_core.symbols import BYTE_CHARACTERS
 from wordpiece_core.text_parts import (
     CL100K_CUT,
     GPT2_CUT,
-    KIMI_CUT,
     LLAMA3_CUT,
     O200K_CUT,
     QWEN2_CUT,
     split,
 )
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json import ADDED_TOKEN_FLAGS, byte_level
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
 from wordpiece_core.tokenizer.models import ByteLevel
 
 ENDING = ".tiktoken"
-RANK_NAMES = ("tiktoken.model", "qwen.tiktoken", "tokenizer.model")  # of files in directories
+RANK_NAMES = ("qwen.tiktoken", "tokenizer.model")  # of files in directories
 END_OF_PROMPT = "<|endofprompt|>"
 _LINE = re.compile(rb"([A-Za-z0-9+/]+={0,2}) ([0-9]{1,9})")
 
@@ -67,39 +65,12 @@ def _numbered(tokens: Sequence[str], first: int) -> dict[str, int]:
     return {token: number for number, token in enumerate(tokens, first)}
 
 
-def _names(name: str, first: int, end: int) -> list[str]:
-    return [f"<|{name}reserved_special_token_{number}|>" for number in range(first, end)]
-
-
 def _llama3() -> dict[str, int]:
-    tokens = ["<|begin_of_text|>", "<|end_of_text|>", *_names("", 0, 2)]
+    reserved = [f"<|reserved_special_token_{number}|>" for number in range(246)]
+    tokens = ["<|begin_of_text|>", "<|end_of_text|>", *reserved[:2]]
     tokens += ["<|finetune_right_pad_id|>", "<|step_id|>", "<|start_header_id|>"]
     tokens += ["<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>", "<|image|>"]
-    return _numbered(tokens + _names("", 2, 2 + 256 - len(tokens)), 128_000)
-
-
-def _llama4() -> dict[str, int]:
-    tokens = ["<|begin_of_text|>", "<|end_of_text|>", *_FILL_IN]
-    tokens += ["<|header_start|>", "<|header_end|>", "<|eom|>", "<|eot|>", "<|step|>"]
-    tokens += _names("text_post_train_", 0, 6)
-    tokens += ["<|python_start|>", "<|python_end|>", "<|finetune_right_pad|>"]
-    tokens += _names("text_post_train_", 8, 69)
-    tokens += ["<|image_start|>", "<|image_end|>", *_names("vision_", 0, 2)]
-    tokens += ["<|tile_x_separator|>", "<|tile_y_separator|>", *_names("vision_", 2, 6)]
-    tokens += ["<|image|>", *_names("vision_", 6, 7), "<|patch|>", *_names("vision_", 7, 1048)]
-    tokens += _names("reasoning_", 0, 8)
-    tokens += ["<|reasoning_thinking_start|>", "<|reasoning_thinking_end|>"]
-    return _numbered(tokens + _names("", 0, 2048 - len(tokens)), 200_000)
-
-
-def _kimi_k2(first: int = 163_584, end: int = 163_840) -> dict[str, int]:
-    known = {"[BOS]": 0, "[EOS]": 1, "<|im_end|>": 2, "<|im_user|>": 3, "<|im_assistant|>": 4}
-    known |= {"<|start_header_id|>": 6, "<|end_header_id|>": 7, "[EOT]": 9, "<|im_system|>": 10}
-    known |= {"<|tool_calls_section_begin|>": 11, "<|tool_calls_section_end|>": 12}
-    known |= {"<|tool_call_begin|>": 13, "<|tool_call_argument_begin|>": 14}
-    known |= {"<|tool_call_end|>": 15, "<|im_middle|>": 17, "[UNK]": 254, "[PAD]": 255}
-    names = {first + number: token for token, number in known.items()}
-    return {names.get(n, f"<|reserved_token_{n}|>"): n for n in range(first, end)}
+    return _numbered([*tokens, *reserved[2:]], 128_000)
 
 
 _HARMONY = {
@@ -120,14 +91,11 @@ _OF_NAMES = (
     # In tiktoken, 200018 is also the id of <|reserved_200018|>. Here an id has one token.
     Encoding(O200K_CUT, _reserved(_HARMONY, 200_000, 201_088)),
     Encoding(LLAMA3_CUT, _llama3()),
-    Encoding(O200K_CUT, _llama4()),
-    Encoding(KIMI_CUT, _kimi_k2()),
     Encoding(QWEN2_CUT, _numbered(_CHAT, 151_643), "NFC"),
 )
 ENCODINGS = dict(zip(ENCODING_NAMES, _OF_NAMES, strict=True))
 KNOWN_FILES = {
     "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55": "llama3",
-    "d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed": "llama4",
 }
 """The encodings of files that are published as `tokenizer.model`, by their SHA-256."""
 
@@ -142,16 +110,13 @@ def is_ranks(data: bytes) -> bool:
     return len(lines) > 0 and all(_LINE.fullmatch(line.rstrip(b"\r")) for line in lines[:4])
 
 
-def read_ranks(
-    data: bytes, name: str, path: str, listed: Mapping[str, Json] | None = None
-) -> TokenizerSpec:
+def read_ranks(data: bytes, name: str, path: str) -> TokenizerSpec:
     """The tokenizer of an encoding, with the ids of the library that reads its file.
 
     Args:
         data: What the file holds.
         name: The name of the encoding, or of its file.
         path: What errors name.
-        listed: The special tokens that the config of a directory lists, by their ids.
 
     Raises OptionError if the encoding is not known, and InputError for a line that is not a token
     and its rank.
@@ -165,26 +130,11 @@ def read_ranks(
             f"{path}: holds ranks of tiktoken, which are not all of an encoding; give its name with"
             f" `encoding`, one of {', '.join(ENCODINGS)}"
         )
-    if listed:
-        encoding = encoding._replace(special_tokens=_renamed(encoding, listed, path))
     ranks = _ranks(data, path)
     tokens = [b""] * (1 + max(ranks.values()))
     for token, rank in ranks.items():
         tokens[rank] = token
     return spec_of_tokens(tokens, encoding, path)
-
-
-def _renamed(encoding: Encoding, listed: Mapping[str, Json], path: str) -> dict[str, int]:
-    """The special tokens of an encoding, with the names that a config lists."""
-    names = {number: token for token, number in encoding.special_tokens.items()}
-    try:
-        names |= {int(number): str(token["content"]) for number, token in listed.items()}
-    except (TypeError, KeyError, ValueError) as error:
-        raise InputError(f"{path}: its config lists an added token without content") from error
-    special = {token: number for number, token in names.items()}
-    if len(special) < len(names):
-        raise InputError(f"{path}: its config lists an added token twice")
-    return special
 
 
 def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> TokenizerSpec:

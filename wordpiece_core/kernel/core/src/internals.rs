@@ -3,14 +3,12 @@
 
 pub use crate::base::error::note_panic;
 pub use crate::base::hash::KeyedHash;
-pub use crate::base::{memory, sums};
+pub use crate::base::sums;
 pub use crate::count::word_lists;
 pub use crate::encode::measure::{Measurer, PlacedToken, measure};
 pub use crate::encode::pack::Id;
 pub use crate::encode::rows::too_many_ids;
-pub use crate::text::compile::compile;
 pub use crate::text::csv_rows::CsvRows;
-pub use crate::text::sentences::sentences;
 pub use crate::text::{unicode, utf8};
 
 #[cfg(feature = "train")]

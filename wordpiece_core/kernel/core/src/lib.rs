@@ -93,7 +93,7 @@
 //! ```
 
 #![cfg_attr(not(feature = "train"), allow(dead_code))] // what training shares with the rest
-#![deny(unsafe_code)] // but for `base::memory` and one loop of `encode::tokenizer::encoding`
+#![deny(unsafe_code)] // except in `base::prefetch` and one loop of `encode::tokenizer::encoding`
 
 mod base;
 pub mod count;

@@ -6,8 +6,7 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
 use wordpiece_core::encode::{
-    AddedToken, BpeOptions, Layout, ModelOptions, RowColumns, RowOptions, Rows, Sampling,
-    SamplingKind, TextPair, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope,
+    AddedToken, BpeOptions, Layout, ModelOptions, RowColumns, RowOptions, Rows, TextPair, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope,
     WordPieceOptions, encode_rows,
 };
 use wordpiece_core::text::{Composed, TextOptions, TextRules, WordBoundary};
@@ -51,7 +50,6 @@ struct Input {
     trimming: Option<Vec<bool>>,
     unk: Option<u8>,
     texts: Vec<String>,
-    sampling: Option<(bool, u8)>,
     shape: Shape,
 }
 
@@ -167,7 +165,7 @@ fn made(input: &Input) -> Option<(Tokenizer, usize)> {
 }
 
 /// The options of rows with all columns, or with none.
-fn row_options(shape: &Shape, sampling: Option<Sampling>, all: bool) -> RowOptions {
+fn row_options(shape: &Shape, all: bool) -> RowOptions {
     let truncations = [Truncation::LongestFirst, Truncation::OnlyFirst, Truncation::OnlySecond];
     RowOptions {
         layouts: shape.added.map(|added| Layout {
@@ -178,7 +176,6 @@ fn row_options(shape: &Shape, sampling: Option<Sampling>, all: bool) -> RowOptio
         truncation: truncations[shape.truncation as usize % 3],
         stride: shape.max_length.and(shape.stride).map(usize::from),
         pad_id: (shape.max_length.is_some() && shape.pads).then_some(0),
-        sampling,
         columns: RowColumns {
             attention_mask: all,
             token_type_ids: all,
@@ -225,16 +222,11 @@ fn check_rows(
 
 fuzz_target!(|input: Input| {
     let Some((tokenizer, tokens)) = made(&input) else { return };
-    let kind = |&(alpha, amount): &(bool, u8)| match alpha {
-        true => SamplingKind::Alpha(f64::from(amount) / 64.0),
-        false => SamplingKind::Dropout(f64::from(amount) / 255.0),
-    };
-    let sampling = input.sampling.as_ref().map(|given| Sampling { kind: kind(given), seed: 1 });
     // Each text as one row of its ids alone.
     let whole: Vec<TextPair<'_>> =
         input.texts.iter().map(|text| (Some(text.as_bytes()), None)).collect();
     let plain = Shape { max_length: None, added: Default::default(), ..input.shape };
-    check_rows(&tokenizer, tokens, &whole, |all| row_options(&plain, sampling, all));
+    check_rows(&tokenizer, tokens, &whole, |all| row_options(&plain, all));
     // Few and short ones as rows of any shape: longer ones may have millions of rows.
     let short = |text: &String| text.chars().take(32).collect::<String>();
     let texts: Vec<String> = input.texts.iter().take(8).map(short).collect();
@@ -242,5 +234,5 @@ fuzz_target!(|input: Input| {
         |at: usize| input.shape.pairs.then(|| Some(texts[texts.len() - 1 - at].as_bytes()));
     let pairs: Vec<TextPair<'_>> =
         texts.iter().enumerate().map(|(at, text)| (Some(text.as_bytes()), second(at))).collect();
-    check_rows(&tokenizer, tokens, &pairs, |all| row_options(&input.shape, sampling, all));
+    check_rows(&tokenizer, tokens, &pairs, |all| row_options(&input.shape, all));
 });

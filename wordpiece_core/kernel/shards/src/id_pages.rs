@@ -17,7 +17,7 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 
-use wordpiece_core::internals::{Id, memory};
+use wordpiece_core::internals::Id;
 use wordpiece_core::{Error, Result};
 
 /// The most ids of a page. With their levels they are just below 256 KB, where zstd looks for shorter
@@ -314,7 +314,7 @@ impl DataPage {
 
 /// A copy of some bytes.
 pub fn copy_of(bytes: &[u8]) -> Bytes {
-    let mut copy = memory::with_capacity(bytes.len());
+    let mut copy = Vec::with_capacity(bytes.len());
     copy.extend_from_slice(bytes);
     copy.into()
 }
@@ -379,7 +379,7 @@ impl PageSink {
             }
             (None, Codec::None | Codec::Zstd) => compressed.clone_from(plain),
         }
-        memory::reserve(done, compressed.len() + PAGE_HEADER);
+        done.reserve(compressed.len() + PAGE_HEADER);
         let bytes = Bytes::from(std::mem::take(compressed));
         let mut sink = TrackedWrite::new(std::mem::take(done));
         let page = CompressedPage::new(page(bytes.clone()), plain.len());

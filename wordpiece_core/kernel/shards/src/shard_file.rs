@@ -17,7 +17,6 @@ use parquet::schema::types::ColumnDescPtr;
 
 use crate::id_pages::{IdPages, Pages};
 use crate::source::{Chunks, metadata_of};
-use wordpiece_core::internals::memory;
 use wordpiece_core::{Error, Result};
 
 /// Bytes of a row group for what is beside its chunks: above all the dictionary of the ids.
@@ -75,7 +74,7 @@ impl ShardFile {
         let group = read.as_ref().map(only_row_group).transpose()?;
         let mut chunks = group.map_or(&[][..], RowGroupMetaData::columns).iter();
         let columns = self.writer.schema_descr().columns().to_vec();
-        memory::reserve(self.writer.inner_mut(), size(others, copied, pages));
+        self.writer.inner_mut().reserve(size(others, copied, pages));
         let mut row_group = self.writer.next_row_group().map_err(Error::data)?;
         for column in columns {
             let is_ids = !pages.is_empty() && column.path().parts().first() == Some(&self.ids);
@@ -204,7 +203,7 @@ fn ids_chunk(
         .set_data_page_offset(start as i64)
         .build()
         .map_err(Error::data)?;
-    let mut bytes = memory::with_capacity(sum(|pages| pages.bytes.len()));
-    all().for_each(|pages| memory::extend_from_slice(&mut bytes, &pages.bytes));
+    let mut bytes = Vec::with_capacity(sum(|pages| pages.bytes.len()));
+    all().for_each(|pages| bytes.extend_from_slice(&pages.bytes));
     Ok((bytes.into(), metadata))
 }

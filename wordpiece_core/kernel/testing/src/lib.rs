@@ -1,9 +1,7 @@
-//! What the tests of the kernel share: pseudorandom numbers, and an allocator that tells how much memory
-//! a test takes, and can refuse it.
+//! Helpers for the kernel's tests: pseudorandom numbers, and an allocator that measures peak memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::ptr;
 
 /// Pseudorandom numbers, the same in every run (xorshift64*).
 pub struct Random(u64);
@@ -38,13 +36,11 @@ impl Random {
 struct Held {
     bytes: isize,
     peak: isize,
-    /// No allocation may be larger.
-    largest: usize,
 }
 
 thread_local! {
     static HELD: Cell<Held> =
-        const { Cell::new(Held { bytes: 0, peak: 0, largest: usize::MAX }) };
+        const { Cell::new(Held { bytes: 0, peak: 0 }) };
 }
 
 /// The system's allocator, which counts the bytes of each thread.
@@ -53,14 +49,12 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: memory is that of the system's allocator, or there is none.
+// SAFETY: all memory comes from the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match changed(0, layout.size()) {
-            // SAFETY: as the caller says.
-            true => unsafe { System.alloc(layout) },
-            false => ptr::null_mut(),
-        }
+        changed(0, layout.size());
+        // SAFETY: as the caller says.
+        unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
@@ -71,42 +65,27 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // The old memory and the new are there at once, as where they are copied.
-        if !changed(0, size) {
-            return ptr::null_mut();
-        }
+        changed(0, size);
         changed(layout.size(), 0);
         // SAFETY: as the caller says.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
 
-/// Notes that so many bytes are freed, and others allocated. Returns false if these are too many.
-fn changed(freed: usize, allocated: usize) -> bool {
+/// Record that so many bytes are freed and allocated.
+fn changed(freed: usize, allocated: usize) {
     // A thread that ends has no count any more.
-    let noted = HELD.try_with(|held| {
-        let Held { bytes, peak, largest } = held.get();
-        if allocated > largest {
-            return false;
-        }
+    let _ = HELD.try_with(|held| {
+        let Held { bytes, peak } = held.get();
         let bytes = bytes + allocated as isize - freed as isize;
-        held.set(Held { bytes, peak: peak.max(bytes), largest });
-        true
+        held.set(Held { bytes, peak: peak.max(bytes) });
     });
-    noted.unwrap_or(true)
 }
 
 /// The most bytes that this thread holds while it works, beside those that it has held before.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = HELD.get().bytes;
-    HELD.set(Held { peak: before, ..HELD.get() });
+    HELD.set(Held { bytes: before, peak: before });
     let result = work();
     ((HELD.get().peak - before) as usize, result)
-}
-
-/// Lets this thread work without any allocation of more than so many bytes.
-pub fn within<T>(largest: usize, work: impl FnOnce() -> T) -> T {
-    HELD.set(Held { largest, ..HELD.get() });
-    let result = work();
-    HELD.set(Held { largest: usize::MAX, ..HELD.get() });
-    result
 }

@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 
 use super::{TextRow, batch, column, each_row, each_text, strings};
 use wordpiece_core::count::WordCounter;
-use wordpiece_core::internals::{memory, utf8, word_lists};
+use wordpiece_core::internals::{utf8, word_lists};
 use wordpiece_core::train::WordLimits;
 use wordpiece_core::{Error, Result};
 
@@ -22,7 +22,7 @@ const COUNT: &str = "count";
 /// The record batch of a part of a word table. Counts must be below 2^63.
 pub fn word_table<'a>(rows: impl Iterator<Item = (&'a str, u64)> + Clone) -> Result<RecordBatch> {
     let words = strings(rows.clone().map(|(word, _)| Some(word)))?;
-    let mut counts = memory::with_capacity(words.len());
+    let mut counts = Vec::with_capacity(words.len());
     counts.extend(rows.map(|(_, count)| count as i64));
     batch(vec![(WORD, Arc::new(words)), (COUNT, Arc::new(Int64Array::from(counts)))])
 }
@@ -52,7 +52,7 @@ impl WordTableBatch {
     ///
     /// Returns [`Error::Data`] if a word is null or no UTF-8, or a count null or negative.
     pub fn rows(&self) -> Result<Vec<(&str, u64)>> {
-        let mut rows = memory::with_capacity(self.words.len());
+        let mut rows = Vec::with_capacity(self.words.len());
         let mut wrong = None;
         each_row(&self.words, |word| {
             let at = rows.len();
@@ -100,7 +100,7 @@ pub fn with_rows<T>(
     with: impl FnOnce(Vec<(&str, u64)>) -> Result<T>,
 ) -> Result<T> {
     let tables = word_tables(batches)?;
-    let mut rows = memory::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
+    let mut rows = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
     for table in &tables {
         rows.append(&mut table.rows()?);
     }

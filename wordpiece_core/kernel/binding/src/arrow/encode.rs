@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field};
 
 use super::{batch, each_row, list, offsets, values};
 use wordpiece_core::encode::{Packer, RowColumns, Rows, Sequences, TextPair};
-use wordpiece_core::internals::{Id, PlacedToken, memory, too_many_ids};
+use wordpiece_core::internals::{Id, PlacedToken, too_many_ids};
 use wordpiece_core::{Error, Result};
 
 /// The type of a column of ids.
@@ -53,7 +53,7 @@ pub fn encoded(rows: Rows, id_type: IdType) -> Result<RecordBatch> {
         columns.push(("offset_mapping", lists(Arc::new(pairs))?));
     }
     if let Some(words) = rows.word_ids {
-        let some = super::nulls(&memory::collected(words.iter().map(|&word| word >= 0)));
+        let some = super::nulls(&words.iter().map(|&word| word >= 0).collect::<Vec<_>>());
         columns.push(("word_ids", lists(Arc::new(Int32Array::new(words.into(), some)))?));
     }
     if let Some(lengths) = rows.num_tokens {
@@ -73,7 +73,7 @@ fn id_array(ids: Vec<u32>, id_type: IdType) -> ArrayRef {
             Arc::new(Int32Array::new(ScalarBuffer::new(Buffer::from_vec(ids), 0, length), None))
         }
         IdType::UInt16 => {
-            Arc::new(UInt16Array::from(memory::collected(ids.iter().map(|&id| id as u16))))
+            Arc::new(UInt16Array::from(ids.iter().map(|&id| id as u16).collect::<Vec<_>>()))
         }
     }
 }
@@ -179,7 +179,7 @@ pub fn packed_batch(
     for name in names {
         let mask = match name.as_str() {
             "attention_mask" => sequences.attention_mask(),
-            "token_type_ids" => memory::filled(0, sequences.ids.len()),
+            "token_type_ids" => vec![0; sequences.ids.len()],
             "special_tokens_mask" => sequences.special_tokens_mask(),
             "num_tokens" => {
                 others.push((name, Arc::new(Int32Array::from(sequences.num_tokens()))));
@@ -209,7 +209,7 @@ pub fn text_rows<'a>(
     texts: &'a ArrayRef,
     pairs: Option<&'a ArrayRef>,
 ) -> Result<Vec<TextPair<'a>>> {
-    let mut rows = memory::with_capacity(texts.len());
+    let mut rows = Vec::with_capacity(texts.len());
     each_row(texts, |text| rows.push((text, None)))?;
     if let Some(pairs) = pairs {
         if pairs.len() != rows.len() {

@@ -27,7 +27,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
 
-use wordpiece_core::internals::{memory, utf8::repair};
+use wordpiece_core::internals::utf8::repair;
 use wordpiece_core::{Error, Result};
 
 /// Calls `each` with every row of an array of bytes. None stands for a null.
@@ -128,10 +128,10 @@ fn each_text_in_blocks<'a, O: OffsetSizeTrait>(
 pub fn strings<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Result<StringArray> {
     let (mut ends, mut bytes, mut valid) = (vec![0i32], Vec::new(), Vec::new());
     for row in rows {
-        memory::extend_from_slice(&mut bytes, row.unwrap_or_default().as_bytes());
+        bytes.extend_from_slice(row.unwrap_or_default().as_bytes());
         let end = i32::try_from(bytes.len());
-        memory::push(&mut ends, end.map_err(|_| Error::data("more than 2^31 bytes in one batch"))?);
-        memory::push(&mut valid, row.is_some());
+        ends.push(end.map_err(|_| Error::data("more than 2^31 bytes in one batch"))?);
+        valid.push(row.is_some());
     }
     let offsets = OffsetBuffer::new(ends.into());
     // SAFETY: the offsets ascend to the number of bytes, and each row is a string.
@@ -143,7 +143,7 @@ pub fn nulls(valid: &[bool]) -> Option<NullBuffer> {
     let bytes = valid
         .chunks(8)
         .map(|eight| eight.iter().rev().fold(0, |bits, &bit| bits << 1 | u8::from(bit)));
-    let bits = Buffer::from_vec(memory::collected(bytes));
+    let bits = Buffer::from_vec(bytes.collect::<Vec<_>>());
     let nulls = NullBuffer::new(BooleanBuffer::new(bits, 0, valid.len()));
     (nulls.null_count() > 0).then_some(nulls)
 }
@@ -160,9 +160,9 @@ pub fn string_lists(rows: &[Option<Vec<String>>]) -> Result<ArrayRef> {
         let length = i32::try_from(row.as_ref().map_or(0, Vec::len)).ok();
         let end = length.and_then(|length| offsets[offsets.len() - 1].checked_add(length));
         let end = end.ok_or_else(|| Error::data("more than 2^31 words in one batch"))?;
-        memory::push(&mut offsets, end);
+        offsets.push(end);
     }
-    let valid = memory::collected(rows.iter().map(Option::is_some));
+    let valid = rows.iter().map(Option::is_some).collect::<Vec<_>>();
     list(OffsetBuffer::new(offsets.into()), Arc::new(words), nulls(&valid))
 }
 
@@ -182,7 +182,7 @@ pub fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<RecordBatch> {
 
 /// An array of int64. The values must be below 2^63, or hashes, whose bits are kept.
 pub fn to_int64(values: impl ExactSizeIterator<Item = u64>) -> ArrayRef {
-    Arc::new(Int64Array::from(memory::collected(values.map(|value| value as i64))))
+    Arc::new(Int64Array::from(values.map(|value| value as i64).collect::<Vec<_>>()))
 }
 
 fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
@@ -222,7 +222,7 @@ fn list(
 }
 
 fn offsets(ends: &[usize]) -> Result<Vec<i32>> {
-    let mut offsets = memory::with_capacity(ends.len() + 1);
+    let mut offsets = Vec::with_capacity(ends.len() + 1);
     offsets.push(0);
     for &end in ends {
         let end = i32::try_from(end);
@@ -230,6 +230,3 @@ fn offsets(ends: &[usize]) -> Result<Vec<i32>> {
     }
     Ok(offsets)
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,7 +7,6 @@ use arrow_array::types::{ArrowPrimitiveType, Int64Type};
 use arrow_array::{ArrayRef, PrimitiveArray, RecordBatch};
 
 use super::{column, column_values, each_row, strings, to_int64};
-use wordpiece_core::internals::memory;
 use wordpiece_core::{Error, Result};
 
 /// A kind of column: what is in it, and how it is stored. A number is stored as it is, and none may be
@@ -32,7 +31,7 @@ impl<P: ArrowPrimitiveType> Column for P {
     type Value = P::Native;
 
     fn write(values: impl ExactSizeIterator<Item = P::Native>) -> Result<ArrayRef> {
-        Ok(Arc::new(PrimitiveArray::<P>::new(memory::collected(values).into(), None)))
+        Ok(Arc::new(PrimitiveArray::<P>::new(values.collect::<Vec<_>>().into(), None)))
     }
 
     fn read(table: &RecordBatch, name: &str) -> Result<impl ExactSizeIterator<Item = P::Native>> {
@@ -57,7 +56,7 @@ impl<N: TryFrom<i64> + Into<u64>> Column for Unsigned<N> {
 
     fn read(table: &RecordBatch, name: &str) -> Result<impl ExactSizeIterator<Item = N>> {
         let values = column_values::<Int64Type>(table, name)?;
-        let mut read = memory::with_capacity(values.len());
+        let mut read = Vec::with_capacity(values.len());
         for (row, &value) in values.iter().enumerate() {
             let wrong = |_| Error::data(format!("column {name:?}: {value} in row {row}"));
             read.push(N::try_from(value).map_err(wrong)?);
@@ -88,12 +87,12 @@ impl Column for Text {
     type Value = Arc<str>;
 
     fn write(values: impl ExactSizeIterator<Item = Arc<str>>) -> Result<ArrayRef> {
-        let texts = memory::collected(values);
+        let texts = values.collect::<Vec<_>>();
         Ok(Arc::new(strings(texts.iter().map(|text| Some(&**text)))?))
     }
 
     fn read(table: &RecordBatch, name: &str) -> Result<impl ExactSizeIterator<Item = Arc<str>>> {
-        let mut texts = memory::with_capacity(table.num_rows());
+        let mut texts = Vec::with_capacity(table.num_rows());
         each_row(column(table, name)?, |text| {
             let text = text.and_then(|text| std::str::from_utf8(text).ok());
             texts.push(Arc::from(text.unwrap_or_default()));
@@ -156,7 +155,7 @@ macro_rules! table {
 
             /// The same as a vector.
             pub fn read(table: &RecordBatch) -> Result<Vec<$read>> {
-                Ok(wordpiece_core::internals::memory::collected(Self::rows(table)?))
+                Ok(Self::rows(table)?.collect::<Vec<_>>())
             }
         }
     };

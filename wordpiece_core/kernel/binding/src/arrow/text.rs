@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, BinaryArray, StringArray, UInt64Array};
 
 use super::{each_row, string_lists, strings};
 use wordpiece_core::Result;
-use wordpiece_core::internals::{self, KeyedHash, memory, utf8};
+use wordpiece_core::internals::{KeyedHash, utf8};
 use wordpiece_core::text::TextRules;
 
 /// The strings of an array of strings or bytes, with invalid UTF-8 replaced by U+FFFD, and how many
@@ -18,7 +18,7 @@ pub fn repaired(array: &ArrayRef) -> Result<(ArrayRef, u64)> {
     {
         return Ok((Arc::new(valid), 0));
     }
-    let mut rows = memory::with_capacity(array.len());
+    let mut rows = Vec::with_capacity(array.len());
     each_row(array, |row| rows.push(row.map(utf8::repair)))?;
     let replaced = rows.iter().flatten().map(|(_, replaced)| replaced).sum();
     let strings = strings(rows.iter().map(|row| row.as_ref().map(|(text, _)| &**text)))?;
@@ -34,7 +34,7 @@ pub fn lines(block: &[u8]) -> Result<(ArrayRef, u64)> {
 
 /// The words of texts, as an array of type `list<string>`.
 pub fn words(texts: &ArrayRef, rules: &TextRules) -> Result<ArrayRef> {
-    let mut rows = memory::with_capacity(texts.len());
+    let mut rows = Vec::with_capacity(texts.len());
     let mut word = String::new();
     each_row(texts, |row| {
         rows.push(row.map(|row| {
@@ -50,22 +50,10 @@ pub fn words(texts: &ArrayRef, rules: &TextRules) -> Result<ArrayRef> {
     string_lists(&rows)
 }
 
-/// The sentences of texts, as an array of type `list<string>`.
-pub fn sentences(texts: &ArrayRef) -> Result<ArrayRef> {
-    let mut rows = memory::with_capacity(texts.len());
-    each_row(texts, |row| {
-        rows.push(row.map(|row| {
-            let text = utf8::repair(row).0;
-            internals::sentences(&text).map(String::from).collect()
-        }));
-    })?;
-    string_lists(&rows)
-}
-
 /// The keyed hash of each row of an array of strings or bytes. A null hashes as the empty string.
 pub fn hashes(texts: &ArrayRef, key: &[u8]) -> Result<ArrayRef> {
     let hash = KeyedHash::new(key)?;
-    let mut hashes = memory::with_capacity(texts.len());
+    let mut hashes = Vec::with_capacity(texts.len());
     each_row(texts, |row| hashes.push(hash.of(row.unwrap_or_default())))?;
     Ok(Arc::new(UInt64Array::from(hashes)))
 }
@@ -78,6 +66,6 @@ pub fn hashes(texts: &ArrayRef, key: &[u8]) -> Result<ArrayRef> {
 pub fn hashes_of_numbers(first: u64, rows: usize, key: &[u8]) -> Result<ArrayRef> {
     let hash = KeyedHash::new(key)?;
     let numbers = (0..rows).map(|row| first.wrapping_add(row as u64));
-    let hashes = memory::collected(numbers.map(|number| hash.of(&number.to_le_bytes())));
+    let hashes = numbers.map(|number| hash.of(&number.to_le_bytes())).collect::<Vec<_>>();
     Ok(Arc::new(UInt64Array::from(hashes)))
 }

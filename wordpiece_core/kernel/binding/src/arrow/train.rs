@@ -12,7 +12,7 @@ use super::table::{Bits, Column, Count, Offset, table};
 use super::{batch, column, list, offsets, strings, to_int64};
 use wordpiece_core::internals::{
     Candidate, Losses, PairCount, PairCounter, PairCounts, Place, RunSizes, SampledRun,
-    SymbolCounts, Uses, add_pair, memory, no_token, pair_hash,
+    SymbolCounts, Uses, add_pair, no_token, pair_hash,
 };
 use wordpiece_core::train::{Merge, Splits};
 use wordpiece_core::{Error, Result};
@@ -106,7 +106,7 @@ pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
         return Err(Error::data(format!("column {SYMBOLS:?} has nulls")));
     }
     let (mut firsts, mut counts) =
-        (memory::with_capacity(lists.len()), memory::with_capacity(lists.len()));
+        (Vec::with_capacity(lists.len()), Vec::with_capacity(lists.len()));
     let ends = lists.value_offsets();
     for (row, (first, count)) in SplitPlaces::rows(table)?.enumerate() {
         if first.1.checked_add((ends[row + 1] - ends[row]) as u32).is_none() {
@@ -119,8 +119,8 @@ pub fn read_splits(table: &RecordBatch) -> Result<Splits> {
     Ok(Splits {
         firsts,
         counts,
-        symbols: memory::collected(symbols.values()[first..last].iter().copied()),
-        ends: memory::collected(ends[1..].iter().map(|&end| end as usize - first)),
+        symbols: symbols.values()[first..last].to_vec(),
+        ends: ends[1..].iter().map(|&end| end as usize - first).collect(),
     })
 }
 
@@ -177,7 +177,7 @@ pub fn unigram_batch(counts: &HashMap<u32, u64>) -> Result<RecordBatch> {
 ///
 /// The same as for [`TokenCounts::read`]; also for a token that is none of them.
 pub fn unigrams_by_token(table: &RecordBatch, tokens: usize) -> Result<Vec<u64>> {
-    let mut by_token = memory::filled(0, tokens);
+    let mut by_token = vec![0; tokens];
     for (token, count) in TokenCounts::rows(table)? {
         *by_token.get_mut(token as usize).ok_or_else(|| no_token(token, tokens))? = count;
     }

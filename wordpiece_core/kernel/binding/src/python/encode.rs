@@ -14,9 +14,8 @@ use crate::arrow::encode::{self as tables, IdType};
 use crate::arrow::train::TokenCounts;
 use crate::arrow::values;
 use wordpiece_core::encode::{
-    AddedToken, BpeOptions, Layout, ModelOptions, PackOptions, Packer, RowOptions, Rows, Sampling,
-    SamplingKind, Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope,
-    WordPieceOptions, encode_blocks,
+    AddedToken, BpeOptions, Layout, ModelOptions, PackOptions, Packer, RowOptions, Rows, Tokenizer,
+    TokenizerOptions, Truncation, UnigramOptions, UnkScope, WordPieceOptions, encode_blocks,
 };
 use wordpiece_core::internals::{Measurer, measure};
 use wordpiece_core::text::WordBoundary;
@@ -181,12 +180,6 @@ struct RowMapping {
     columns: Vec<String>,
     id_type: String,
     threads: usize,
-    #[pyo3(default)]
-    sample_alpha: Option<f64>,
-    #[pyo3(default)]
-    bpe_dropout: Option<f64>,
-    #[pyo3(default)]
-    sample_seed: Option<u64>,
 }
 
 const ID_TYPES: [(&str, IdType); 2] = [("int32", IdType::Int32), ("uint16", IdType::UInt16)];
@@ -263,14 +256,12 @@ impl PyEncoder {
             ("only_first", Truncation::OnlyFirst),
             ("only_second", Truncation::OnlySecond),
         ];
-        let sampling = options.sampling()?;
         let options = RowOptions {
             layouts: options.layouts.map(Layout::from),
             max_length: options.max_length,
             truncation: choice("truncation", &options.truncation, &truncations)?,
             stride,
             pad_id: self.pad_id.filter(|_| options.padding),
-            sampling,
             columns: tables::row_columns(&options.columns)?,
         };
         run(py, || {
@@ -376,21 +367,6 @@ impl PyMeasurer {
             let (sums, uses) = self.measurer.take();
             Ok((sums.all(), TokenCounts::batch(uses.iter())?.into()))
         })
-    }
-}
-
-impl RowMapping {
-    /// How tokenizations are sampled, if they are.
-    fn sampling(&self) -> PyResult<Option<Sampling>> {
-        let kind = match (self.sample_alpha, self.bpe_dropout) {
-            (Some(_), Some(_)) => {
-                return Err(Error::option("give either sample_alpha or bpe_dropout").into());
-            }
-            (Some(alpha), None) => SamplingKind::Alpha(alpha),
-            (None, Some(part)) => SamplingKind::Dropout(part),
-            (None, None) => return Ok(None),
-        };
-        Ok(Some(Sampling { kind, seed: self.sample_seed.unwrap_or(0) }))
     }
 }
 

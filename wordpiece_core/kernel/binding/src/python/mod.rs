@@ -6,7 +6,7 @@
 //! described in `wordpiece_core/_kernel.pyi`, too.
 
 use arrow_array::RecordBatch;
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
 use exchange::PyArrowArray;
@@ -38,7 +38,6 @@ impl From<Error> for Exception {
             Error::Data(_) | Error::Overflow => exceptions::InputError::new_err(message),
             Error::Option(_) => exceptions::OptionError::new_err(message),
             Error::Type(_) => PyTypeError::new_err(message),
-            Error::Memory(_) => PyMemoryError::new_err(message),
             _ => PyRuntimeError::new_err(message), // a panic
         })
     }
@@ -95,8 +94,8 @@ mod _kernel {
     };
     #[pymodule_export]
     use super::text::{
-        PyComposed, PyCsvRows, compile_charsmap, hash_numbers, hash_texts, lowercase, pre_tokenize,
-        repair_utf8, split_lines, split_sentences, string_array,
+        PyComposed, PyCsvRows, hash_numbers, hash_texts, lowercase, pre_tokenize, repair_utf8,
+        split_lines, string_array,
     };
     #[pymodule_export]
     use super::train::{

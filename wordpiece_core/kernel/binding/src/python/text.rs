@@ -10,7 +10,7 @@ use pyo3::pybacked::PyBackedStr;
 use super::exchange::{GivenArray, PyArrowArray};
 use super::{Exception, PyResult, choice, run};
 use crate::arrow;
-use wordpiece_core::internals::{CsvRows, compile, unicode};
+use wordpiece_core::internals::{CsvRows, unicode};
 use wordpiece_core::text::{Composed, TextOptions, TextRules};
 use wordpiece_core::{Error, Result, caught};
 
@@ -97,14 +97,6 @@ impl<'py> FromPyObject<'_, 'py> for GivenText {
     }
 }
 
-#[pyfunction]
-pub(super) fn compile_charsmap(py: Python<'_>, text: GivenText) -> PyResult<Vec<u8>> {
-    run(py, || match &text.0 {
-        TextRules::Bert(rules) => compile(rules),
-        _ => Err(Error::option("pre_tokenizer: no map of characters does what gpt2 does")),
-    })
-}
-
 /// Work on texts whose result is an array.
 fn array(py: Python<'_>, work: impl FnOnce() -> Result<ArrayRef> + Send) -> PyResult<PyArrowArray> {
     Ok(PyArrowArray(run(py, work)?))
@@ -167,11 +159,6 @@ pub(super) fn pre_tokenize(
     text: GivenText,
 ) -> PyResult<PyArrowArray> {
     array(py, || arrow::text::words(&texts.0, &text.0))
-}
-
-#[pyfunction]
-pub(super) fn split_sentences(py: Python<'_>, texts: GivenArray) -> PyResult<PyArrowArray> {
-    array(py, || arrow::text::sentences(&texts.0))
 }
 
 #[pyfunction]

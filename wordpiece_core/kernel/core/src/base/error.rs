@@ -5,8 +5,6 @@ use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind};
 
-use crate::base::memory::OutOfMemory;
-
 /// The result of what can fail in the kernel.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -23,8 +21,6 @@ pub enum Error {
     Type(String),
     /// The sum of counts exceeds 2^63 - 1, which Arrow's int64 cannot hold.
     Overflow,
-    /// The system has no memory for so many bytes more.
-    Memory(usize),
     /// A panic, which is a fault of the kernel itself. The message has its place in the source.
     Panic(String),
 }
@@ -58,9 +54,6 @@ impl fmt::Display for Error {
             Error::Data(message) | Error::Option(message) | Error::Type(message) => {
                 f.write_str(message)
             }
-            Error::Memory(bytes) => {
-                write!(f, "out of memory: {bytes} bytes more cannot be allocated")
-            }
             Error::Panic(message) => write!(f, "the kernel failed at {message}"),
         }
     }
@@ -90,15 +83,10 @@ pub(crate) fn give_up(error: Error) -> ! {
 ///
 /// # Errors
 ///
-/// Returns the error of `work`, [`Error::Memory`] if it has given up for want of memory, that of
-/// `give_up`, or
-/// [`Error::Panic`] if it panics. That error has a place in the source if [`note_panic`] is the panic
-/// hook.
+/// Returns the error of `work` or of `give_up`, and [`Error::Panic`] if `work` panics. A panic has a place in
+/// the source if [`note_panic`] is the panic hook.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        if let Some(&OutOfMemory(bytes)) = panic.downcast_ref() {
-            return Err(Error::Memory(bytes));
-        }
         let panic = match panic.downcast::<Error>() {
             Ok(error) => return Err(*error),
             Err(panic) => panic,

@@ -1,9 +1,9 @@
-//! What several of the other modules use: errors, memory that may be wanting, sums of counts, numbers of
-//! a wide range, hashes, tries, and threads. It knows none of them.
+//! Building blocks for the other modules: errors, sums of counts, numbers of a wide range, hashes, tries,
+//! threads and prefetching.
 
 pub(crate) mod error;
 pub(crate) mod hash;
-pub mod memory;
+pub(crate) mod prefetch;
 pub mod sums;
 pub(crate) mod threads;
 pub(crate) mod trie;

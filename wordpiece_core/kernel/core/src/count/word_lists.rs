@@ -9,7 +9,6 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::base::error::{Error, Result};
-use crate::base::memory;
 use crate::base::sums::add;
 
 /// A list of words with counts. The text of all words is one string.
@@ -36,8 +35,8 @@ impl WordList {
     /// Appends a word with its count.
     pub fn push(&mut self, word: &str, count: u64) {
         let row = WordRow { head: head(word), start: self.text.len(), len: word.len(), count };
-        memory::push_str(&mut self.text, word);
-        memory::push(&mut self.rows, row);
+        self.text.push_str(word);
+        self.rows.push(row);
     }
 
     /// Whether there are no words.
@@ -186,7 +185,7 @@ pub fn sum<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> Result<Vec<(&'a st
     for (word, count) in rows {
         match sums.last_mut() {
             Some(last) if last.0 == word => last.1 = add(last.1, count)?,
-            _ => memory::push(&mut sums, (word, add(0, count)?)),
+            _ => sums.push((word, add(0, count)?)),
         }
     }
     Ok(sums)
@@ -219,7 +218,7 @@ pub fn weighted_sum<'a>(
     for (word, count, list) in rows {
         if sums.last().is_none_or(|last| last.0 != word) {
             sum = 0;
-            memory::push(&mut sums, (word, 0));
+            sums.push((word, 0));
         }
         let more = weights[list].checked_mul(count as u128);
         sum = more.and_then(|more| sum.checked_add(more)).ok_or(Error::Overflow)?;

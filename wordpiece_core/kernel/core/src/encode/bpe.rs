@@ -20,11 +20,9 @@ use std::collections::BinaryHeap;
 use foldhash::{HashMap, HashSet};
 
 use crate::base::error::{Error, Result};
-use crate::base::memory;
 use crate::base::trie::NONE;
 use crate::encode::byte_fallback::ByteTokens;
 use crate::encode::model::Vocabulary;
-use crate::encode::sampling::SplitMix64;
 use crate::encode::wordpiece::Token;
 use crate::text::byte_level::{byte_character, character_byte};
 use crate::text::marks::{SPACE_MARK, WORD_END, WordBoundary};
@@ -114,7 +112,6 @@ pub struct BpeScratch {
     links: Vec<[u32; 2]>,
     /// Ranks in the upper bits, and in the lower ones the index of the left symbol.
     heap: BinaryHeap<Reverse<u64>>,
-    dropped: Vec<Reverse<u64>>,
     longest: LongestScratch,
     /// Pairs that were looked up and entries that the heap has given, for tests of how much work a
     /// word is.
@@ -257,7 +254,7 @@ impl Bpe {
         {
             let ids = scratch.longest.ids.iter();
             let token = |&id: &u32| Token { id, length: self.written[id as usize] };
-            return memory::extend(tokens, ids.map(token));
+            return tokens.extend(ids.map(token));
         }
         self.merged_tokens(word, scratch, tokens);
     }
@@ -268,32 +265,8 @@ impl Bpe {
         if scratch.ids.len() <= SHORT {
             self.merge_short(scratch);
         } else {
-            self.merge_long(scratch, || false);
+            self.merge_long(scratch);
         }
-        scratch.push_tokens(tokens);
-    }
-
-    /// The same with BPE-dropout (Provilkov et al. 2020): at each step every pair is left out with a
-    /// probability, and the best of the others is merged. Where none is left, the word is done. The
-    /// pairs are drawn for by rank, then from the left, up to the first that is not left out. A word
-    /// that is a token is not left whole.
-    ///
-    /// # Arguments
-    ///
-    /// * `word`, `scratch`, `tokens` - As for [`Bpe::tokens`].
-    /// * `dropout` - The probability.
-    /// * `random` - What is drawn from.
-    pub(crate) fn sampled_tokens(
-        &self,
-        word: &str,
-        dropout: f64,
-        random: &mut SplitMix64,
-        scratch: &mut BpeScratch,
-        tokens: &mut Vec<Token>,
-    ) {
-        tokens.clear();
-        self.begin(word, scratch);
-        self.merge_long(scratch, || random.unit() < dropout);
         scratch.push_tokens(tokens);
     }
 
@@ -324,15 +297,15 @@ impl Bpe {
             self.push_symbols(word.chars(), scratch);
         }
         let BpeScratch { ids, ranks, .. } = scratch;
-        memory::extend(ranks, ids.windows(2).map(|pair| self.merges.rank(pair[0], pair[1])));
-        memory::extend(ranks, ids.last().map(|_| NONE).into_iter());
+        ranks.extend(ids.windows(2).map(|pair| self.merges.rank(pair[0], pair[1])));
+        ranks.extend(ids.last().map(|_| NONE));
     }
 
     fn push_symbols(&self, characters: impl Iterator<Item = char>, scratch: &mut BpeScratch) {
         let BpeScratch { ids, lengths, .. } = scratch;
         let mut push = |id: u32, length: u32| {
-            memory::push(ids, id);
-            memory::push(lengths, length);
+            ids.push(id);
+            lengths.push(length);
         };
         let mut unknown: Option<u32> = None; // the bytes of an unknown token that is not written yet
         let unk_id = self.unk_id.unwrap_or(NONE);
@@ -399,9 +372,9 @@ impl Bpe {
         }
     }
 
-    fn merge_long(&self, scratch: &mut BpeScratch, is_dropped: impl FnMut() -> bool) {
+    fn merge_long(&self, scratch: &mut BpeScratch) {
         let rank = |left, right, _| self.merges.rank(left, right);
-        scratch.merge(rank, |rank, left, right| self.made(rank, left, right), is_dropped);
+        scratch.merge(rank, |rank, left, right| self.made(rank, left, right));
     }
 
     /// The token that a pair of this rank makes.
@@ -424,11 +397,11 @@ impl BpeScratch {
     ) {
         self.ids.clone_from(symbols);
         self.lengths.clear();
-        memory::resize(&mut self.lengths, symbols.len(), 0);
+        self.lengths.resize(symbols.len(), 0);
         self.ranks.clear();
-        memory::extend(&mut self.ranks, symbols.windows(2).map(|pair| rank(pair[0], pair[1], 0)));
-        memory::extend(&mut self.ranks, symbols.last().map(|_| NONE).into_iter());
-        self.merge(rank, made, || false);
+        self.ranks.extend(symbols.windows(2).map(|pair| rank(pair[0], pair[1], 0)));
+        self.ranks.extend(symbols.last().map(|_| NONE));
+        self.merge(rank, made);
         symbols.clear();
         let mut at = if self.ids.is_empty() { NONE } else { 0 };
         while at != NONE {
@@ -443,14 +416,8 @@ impl BpeScratch {
     ///
     /// * `rank` - The rank of a pair, or `NONE`; given is the pair, and a rank that it must not be below.
     /// * `made` - The symbol that a rank and its pair make.
-    /// * `is_dropped` - Whether a pair is left out.
     #[inline]
-    fn merge(
-        &mut self,
-        rank: impl Fn(u32, u32, u32) -> u32,
-        made: impl Fn(u32, u32, u32) -> u32,
-        mut is_dropped: impl FnMut() -> bool,
-    ) {
+    fn merge(&mut self, rank: impl Fn(u32, u32, u32) -> u32, made: impl Fn(u32, u32, u32) -> u32) {
         self.link();
         while let Some(Reverse(top)) = self.heap.pop() {
             let (best, at) = ((top >> 32) as u32, top as u32 as usize);
@@ -458,11 +425,6 @@ impl BpeScratch {
             if self.ranks[at] != best {
                 continue; // another merge was faster
             }
-            if is_dropped() {
-                memory::push(&mut self.dropped, Reverse(top));
-                continue;
-            }
-            self.heap.extend(self.dropped.drain(..));
             let [before, right] = self.links[at];
             let behind = self.links[right as usize][1];
             self.ids[at] = made(best, self.ids[at], self.ids[right as usize]);
@@ -480,7 +442,6 @@ impl BpeScratch {
                 self.rank_again(before as usize, rank);
             }
         }
-        self.dropped.clear();
     }
 
     /// Looks up the pair of a symbol and the one behind it, which is new.
@@ -490,7 +451,7 @@ impl BpeScratch {
         let rank = rank(self.ids[at], self.ids[right]);
         self.ranks[at] = rank;
         if rank != NONE {
-            memory::push_heap(&mut self.heap, heap_entry(rank, at));
+            self.heap.push(heap_entry(rank, at));
         }
         self.count_work(1);
     }
@@ -499,25 +460,21 @@ impl BpeScratch {
     fn link(&mut self) {
         let count = self.ids.len() as u32;
         self.links.clear();
-        memory::extend(
-            &mut self.links,
-            (0..count).map(|at| {
-                [at.checked_sub(1).unwrap_or(NONE), if at + 1 < count { at + 1 } else { NONE }]
-            }),
-        );
+        self.links.extend((0..count).map(|at| {
+            [at.checked_sub(1).unwrap_or(NONE), if at + 1 < count { at + 1 } else { NONE }]
+        }));
         let mut entries = std::mem::take(&mut self.heap).into_vec();
         entries.clear();
-        memory::reserve(&mut entries, self.ids.len());
+        entries.reserve(self.ids.len());
         let pairs = self.ranks.iter().enumerate().filter(|(_, rank)| **rank != NONE);
         entries.extend(pairs.map(|(at, &rank)| heap_entry(rank, at)));
         self.heap = entries.into();
-        self.dropped.clear();
         self.count_work(count as usize);
     }
 
     fn push_tokens(&self, tokens: &mut Vec<Token>) {
         let left = self.ids.iter().zip(&self.lengths).filter(|(id, _)| **id != NONE);
-        memory::reserve(tokens, self.ids.len());
+        tokens.reserve(self.ids.len());
         tokens.extend(left.map(|(&id, &length)| Token { id, length }));
     }
 

@@ -1,8 +1,7 @@
 //! Encoding: the words of a text to ids (`tokenizer`), between added tokens (`added_tokens`), by a model (`model`):
-//! WordPiece (`wordpiece`), BPE (`bpe`) or a unigram language model (`unigram`), at random if that is wanted
-//! (`sampling`), with tokens of bytes for unknown characters (`byte_fallback`); ids to rows (`rows`) or
-//! to sequences of one length (`pack`), on several threads (`blocks`); and how text is split, in sums
-//! (`measure`).
+//! WordPiece (`wordpiece`), BPE (`bpe`) or a unigram language model (`unigram`), with byte tokens for unknown
+//! characters (`byte_fallback`); ids to rows (`rows`) or to sequences of one length (`pack`), on several
+//! threads (`blocks`); and metrics of tokenized text (`measure`).
 
 pub(crate) mod added_tokens;
 pub(crate) mod blocks;
@@ -12,7 +11,6 @@ pub(crate) mod measure;
 pub(crate) mod model;
 pub(crate) mod pack;
 pub(crate) mod rows;
-pub(crate) mod sampling;
 pub(crate) mod tokenizer;
 pub(crate) mod unigram;
 pub(crate) mod wordpiece;
@@ -23,7 +21,6 @@ pub use bpe::{BpeOptions, merges_of_ranks};
 pub use model::ModelOptions;
 pub use pack::{PackOptions, Packer, Sequences};
 pub use rows::{Layout, RowColumns, RowOptions, Rows, TextPair, Truncation, encode_rows};
-pub use sampling::{Sampling, SamplingKind};
 pub use tokenizer::{Session, Tokenizer, TokenizerOptions};
 pub use unigram::UnigramOptions;
 pub use wordpiece::{UnkScope, WordPieceOptions};

@@ -2,10 +2,9 @@
 
 use foldhash::HashSet;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::encode::bpe::{Bpe, BpeOptions, BpeScratch, Parts};
-use crate::encode::sampling::{Sampling, SamplingKind, SplitMix64};
-use crate::encode::unigram::{Unigram, UnigramOptions, UnigramScratch, Weights};
+use crate::encode::unigram::{Unigram, UnigramOptions, UnigramScratch};
 use crate::encode::wordpiece::{Token, WordPiece, WordPieceOptions};
 use crate::text::marks::{SPACE_MARK, WordBoundary};
 
@@ -69,12 +68,6 @@ pub(crate) enum Model {
 pub struct ModelScratch {
     bpe: BpeScratch,
     pub(super) unigram: UnigramScratch,
-}
-
-/// What is drawn from where words are tokenized at random.
-pub struct Sampler {
-    kind: SamplingKind,
-    weights: Option<Weights>,
 }
 
 impl Model {
@@ -143,58 +136,5 @@ impl Model {
             Model::Bpe(bpe) => bpe.tokens(word, &mut scratch.bpe, tokens),
             Model::Unigram(unigram) => unigram.tokens(word, &mut scratch.unigram, tokens),
         }
-    }
-
-    /// The same at random.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the sampler is not one of this model.
-    pub(crate) fn sampled_tokens(
-        &self,
-        word: &str,
-        sampler: &Sampler,
-        random: &mut SplitMix64,
-        scratch: &mut ModelScratch,
-        tokens: &mut Vec<Token>,
-    ) {
-        match (self, &sampler.weights, sampler.kind) {
-            (Model::Unigram(unigram), Some(weights), _) => {
-                unigram.sampled_tokens(word, weights, random, &mut scratch.unigram, tokens);
-            }
-            (Model::Bpe(bpe), _, SamplingKind::Dropout(dropout)) => {
-                bpe.sampled_tokens(word, dropout, random, &mut scratch.bpe, tokens);
-            }
-            _ => unreachable!("a sampler is made for one model"),
-        }
-    }
-
-    /// Makes what is drawn from.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Error::Option`] if words of this model are not drawn so, or if the number is none.
-    pub(crate) fn sampler(&self, sampling: &Sampling) -> Result<Sampler> {
-        let (name, value, fits) = match sampling.kind {
-            SamplingKind::Alpha(alpha) => {
-                ("sample_alpha", alpha, alpha.is_finite() && alpha >= 0.0)
-            }
-            SamplingKind::Dropout(part) => ("bpe_dropout", part, (0.0..=1.0).contains(&part)),
-        };
-        if !fits {
-            let wanted = "a probability, or a power from 0";
-            return Err(Error::option(format!("{name} is {value}, not {wanted}")));
-        }
-        let weights = match (self, sampling.kind) {
-            (Model::Unigram(unigram), SamplingKind::Alpha(alpha)) => Some(unigram.weights(alpha)),
-            (Model::Bpe(_), SamplingKind::Dropout(_)) => None,
-            (_, SamplingKind::Alpha(_)) => {
-                return Err(Error::option("sample_alpha: only for the model unigram"));
-            }
-            (_, SamplingKind::Dropout(_)) => {
-                return Err(Error::option("bpe_dropout: only for the model bpe"));
-            }
-        };
-        Ok(Sampler { kind: sampling.kind, weights })
     }
 }

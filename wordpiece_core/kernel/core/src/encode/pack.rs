@@ -10,7 +10,6 @@
 //! between them.
 
 use crate::base::error::{Error, Result};
-use crate::base::memory;
 use crate::encode::rows::MOST_PADDED;
 
 /// An id as a column holds it: an `i32` or a `u16`.
@@ -144,7 +143,7 @@ impl Packer {
         let mut out = std::mem::take(&mut self.open);
         out.is_framed = self.frame() == 1;
         let held = out.ids.len();
-        memory::reserve_exact(&mut out.ids, most.saturating_sub(held));
+        out.ids.reserve_exact(most.saturating_sub(held));
         let mut start = 0; // where the sequence begins that is not full
         for (row, document) in documents {
             if !document.is_empty() {
@@ -170,7 +169,7 @@ impl Packer {
             _ => (1..body_end - 1).contains(&at),
         };
         if let Some(sep_id) = self.options.sep_id.filter(|_| is_inside) {
-            memory::push(&mut out.separators, out.ids.len());
+            out.separators.push(out.ids.len());
             out.ids.push(sep_id);
             self.close_if_full(out, start);
         }
@@ -181,15 +180,15 @@ impl Packer {
                 out.ids.extend(self.options.cls_id);
             }
             let at = out.ids.len() - *start;
-            memory::push(&mut out.document_starts, at as i32);
-            memory::push(&mut out.document_rows, row);
+            out.document_starts.push(at as i32);
+            out.document_rows.push(row);
             let (now, later) = rest.split_at(rest.len().min(body_end - at));
             let (from, to) = (length - rest.len(), length - later.len());
             let ending = from.max(first).max(length.saturating_sub(last));
             for special in (from..to.min(first)).chain(ending..to) {
-                memory::push(&mut out.separators, out.ids.len() + special - from);
+                out.separators.push(out.ids.len() + special - from);
             }
-            memory::extend(&mut out.ids, now.iter().map(|id| id.value()));
+            out.ids.extend(now.iter().map(|id| id.value()));
             rest = later;
             self.close_if_full(out, start);
         }
@@ -225,7 +224,7 @@ impl Packer {
         };
         self.end_body(&mut last);
         last.padding = self.options.length - last.ids.len();
-        memory::resize(&mut last.ids, self.options.length, pad);
+        last.ids.resize(self.options.length, pad);
         last.document_ends.push(last.document_starts.len());
         last
     }
@@ -257,7 +256,7 @@ impl Sequences {
 
     /// For each id 1, or 0 for padding.
     pub fn attention_mask(&self) -> Vec<i8> {
-        let mut mask = memory::filled(1, self.ids.len());
+        let mut mask = vec![1; self.ids.len()];
         mask[self.ids.len() - self.padding..].fill(0);
         mask
     }
@@ -265,7 +264,7 @@ impl Sequences {
     /// For each id, 1 if it is `[CLS]`, `[SEP]`, a special token at an end of a document, or padding,
     /// and 0 if it is of a text.
     pub fn special_tokens_mask(&self) -> Vec<i8> {
-        let mut mask = memory::filled(0, self.ids.len());
+        let mut mask = vec![0; self.ids.len()];
         let length = self.ids.len() / self.len().max(1);
         if self.is_framed {
             for sequence in mask.chunks_exact_mut(length.max(1)) {

@@ -7,8 +7,6 @@
 use std::ops::Range;
 
 use crate::base::error::{Error, Result, caught};
-use crate::base::memory;
-use crate::encode::sampling::Sampling;
 use crate::encode::tokenizer::{Encoding, MOST_BYTES, Session};
 use crate::text::utf8::repair;
 
@@ -46,8 +44,6 @@ pub struct RowOptions {
     /// The id of the token that rows are filled up with, to `max_length`. None: they are not. Any id is
     /// taken.
     pub pad_id: Option<u32>,
-    /// How tokenizations are sampled, if they are.
-    pub sampling: Option<Sampling>,
     /// The columns next to the ids.
     pub columns: RowColumns,
 }
@@ -194,7 +190,7 @@ impl RowOptions {
         let mut window = 0..length.min(most);
         loop {
             let end = window.end;
-            memory::push(&mut windows, window);
+            windows.push(window);
             match self.stride {
                 Some(stride) if end < length => {
                     let start = end - stride;
@@ -217,7 +213,7 @@ impl RowOptions {
             return Err(too_many_ids());
         }
         let both = |a: &Range<usize>, b: &Range<usize>| [a.clone(), b.clone()];
-        let mut rows = memory::with_capacity(first.len() * second.len());
+        let mut rows = Vec::with_capacity(first.len() * second.len());
         rows.push(both(&first[0], &second[0]));
         for a in &first[1..] {
             rows.extend(second.iter().map(|b| both(a, b)));
@@ -241,7 +237,7 @@ impl RowOptions {
 /// Returns [`Error::Data`] if a text cannot be truncated as the options demand, if a text has 2^31 bytes or
 /// more where offsets are wanted or the model is not WordPiece, or if there are 2^31 ids or more;
 /// [`Error::Option`] if words of the model are not drawn as the options say, or if a text is longer than a row
-/// and the stride is not less than what a row has of it; [`Error::Memory`].
+/// and the stride is not less than what a row has of it.
 pub fn encode_rows(
     session: &mut Session<'_>,
     options: &RowOptions,
@@ -263,7 +259,6 @@ fn rows_of(
     let spans = columns.offset_mapping || columns.word_ids;
     let any_length = session.takes_any_length() && !spans;
     let longest = if any_length { usize::MAX } else { MOST_BYTES };
-    session.set_sampling(options.sampling.as_ref())?;
     let (mut one, mut other) = (Encoding::default(), Encoding::default());
     for (index, pair) in texts.iter().enumerate() {
         let number = first + index;
@@ -355,7 +350,7 @@ impl Rows {
     /// Begins a row, and has the ids of its text be written behind those of all rows.
     fn lend_ids(&mut self, options: &RowOptions, text: &mut Encoding) {
         let before = options.layout(1).added[0].iter().map(|&(id, _)| id);
-        memory::extend(&mut self.ids, before);
+        self.ids.extend(before);
         text.append_to(std::mem::take(&mut self.ids));
     }
 
@@ -435,7 +430,7 @@ impl Rows {
         for (number, (encoding, window)) in texts.into_iter().enumerate() {
             self.push_added(&layout.added[number]);
             let types = if window.start > 0 { layout.overflow_types } else { layout.types };
-            memory::extend_from_slice(&mut self.ids, &encoding.ids()[window.clone()]);
+            self.ids.extend_from_slice(&encoding.ids()[window.clone()]);
             self.describe(Part::Text(encoding, window), types[number], self.ids.len());
         }
         self.finish_row(options, N, source);
@@ -446,7 +441,7 @@ impl Rows {
         self.push_added(&options.layout(texts).added[2]);
         let (start, end) = (self.end(), self.ids.len());
         if let (Some(pad_id), Some(most)) = (options.pad_id, options.max_length) {
-            memory::resize(&mut self.ids, end.max(start + most), pad_id);
+            self.ids.resize(end.max(start + most), pad_id);
             self.describe(Part::Padding, 0, self.ids.len());
         }
         self.tokens += end - start;
@@ -462,18 +457,18 @@ impl Rows {
     fn end_row(&mut self, valid: bool, end: usize, source: usize) {
         let start = self.end();
         if let Some(lengths) = &mut self.num_tokens {
-            memory::push(lengths, (end - start) as i32);
+            lengths.push((end - start) as i32);
         }
         if let Some(sources) = &mut self.sources {
-            memory::push(sources, source as i64);
+            sources.push(source as i64);
         }
-        memory::push(&mut self.ends, self.ids.len());
-        memory::push(&mut self.valid, valid);
+        self.ends.push(self.ids.len());
+        self.valid.push(valid);
     }
 
     #[inline]
     fn push_added(&mut self, added: &[(u32, i8)]) {
-        memory::extend(&mut self.ids, added.iter().map(|&(id, _)| id));
+        self.ids.extend(added.iter().map(|&(id, _)| id));
         self.describe_added(added, self.ids.len());
     }
 
@@ -492,14 +487,14 @@ impl Rows {
         fill(&mut self.token_type_ids, end, type_id);
         fill(&mut self.special_tokens_mask, end, !matches!(part, Part::Text(..)) as i8);
         if let Some(offsets) = &mut self.offset_mapping {
-            memory::reserve(offsets, 2 * end - offsets.len());
+            offsets.reserve(2 * end - offsets.len());
             if let Part::Text(encoding, window) = &part {
                 offsets.extend(encoding.offsets(window.clone()).flatten().map(|at| at as i32));
             }
             offsets.resize(2 * end, 0);
         }
         if let Some(words) = &mut self.word_ids {
-            memory::reserve(words, end - words.len());
+            words.reserve(end - words.len());
             if let Part::Text(encoding, window) = part {
                 words.extend(encoding.spans[window].iter().map(|span| span.word as i32));
             }
@@ -515,7 +510,7 @@ pub fn too_many_ids() -> Error {
 
 fn fill(column: &mut Option<Vec<i8>>, end: usize, value: i8) {
     if let Some(column) = column {
-        memory::resize(column, end, value);
+        column.resize(end, value);
     }
 }
 
@@ -606,7 +601,6 @@ mod tests {
             truncation: Truncation::LongestFirst,
             stride: max_length.filter(|_| random(state, 2) > 0).map(|_| random(state, 2)),
             pad_id: max_length.filter(|_| random(state, 2) > 0).map(|_| 0),
-            sampling: None,
             columns,
         }
     }

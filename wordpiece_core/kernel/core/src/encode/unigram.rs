@@ -6,34 +6,21 @@
 //! longer part. The tokens that begin at a place are found by walking a trie of all of them, byte by
 //! byte. So a word takes time in proportion to its bytes and to the longest token.
 //!
-//! A long word, as a row of Japanese is one, is segmented in windows: where the best segmentations up to all places
-//! that tokens may still begin at have a place in common, what is before it is decided, and forgotten.
-//!
 //! Ties are broken as the peers break them: of equal sums, the one that begins earlier stays. Hugging
 //! Face tokenizers adds up 64-bit numbers within each word. sentencepiece adds up 32-bit numbers from
 //! the beginning of the text, so that near-ties in a word may depend on what is before it: see
 //! [`Unigram::rounds`].
 
-mod lattice;
 mod rounding;
-#[cfg(test)]
-mod tests;
-
-use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 
 use foldhash::{HashMap, HashSet};
 
 use crate::base::error::{Error, Result};
-use crate::base::memory;
 use crate::base::trie::{INITIAL_ROOT, NONE, Trie};
 use crate::encode::byte_fallback::ByteTokens;
 use crate::encode::model::Vocabulary;
-use crate::encode::sampling::SplitMix64;
 use crate::encode::wordpiece::Token;
 
-pub use lattice::Weights;
-use lattice::WordLattice;
 use rounding::{ScoreSum, is_exact};
 
 /// How words become tokens by a unigram language model.
@@ -69,8 +56,6 @@ pub struct UnigramOptions<'a> {
 /// The scores of a vocabulary.
 pub(crate) struct Unigram {
     trie: Trie,
-    /// The most bytes of a token, or of a character.
-    longest: usize,
     scores: Vec<f64>,
     unk_id: u32,
     unk_score: f64,
@@ -80,9 +65,6 @@ pub(crate) struct Unigram {
     /// The scores in 32 bits, if sums are rounded.
     rounded: Option<Vec<f32>>,
 }
-
-/// How many bytes of a word are looked at before what is decided is forgotten.
-const WINDOW: usize = 1 << 16;
 
 /// What the score of an unknown character is below the least score.
 const UNK_PENALTY: f64 = 10.0;
@@ -98,7 +80,6 @@ pub struct UnigramScratch {
     chosen: Vec<bool>,
     /// The scores of the pieces, in 32 bits.
     pub(crate) added: Vec<f32>,
-    lattice: WordLattice,
 }
 
 /// Where a piece of a word begins and ends, and its id.
@@ -157,9 +138,8 @@ impl Unigram {
         let exact = found.iter().all(|&(_, id)| is_exact(scores[id as usize]));
         let rounded = (of_sentencepiece && !exact)
             .then(|| scores.iter().map(|&score| score as f32).collect());
-        let longest = found.iter().map(|(token, _)| token.len()).max().unwrap_or(0).max(4);
         let trie = Trie::new([found, Vec::new()])?;
-        Ok(Unigram { trie, longest, scores, unk_id, unk_score, bytes, of_sentencepiece, rounded })
+        Ok(Unigram { trie, scores, unk_id, unk_score, bytes, of_sentencepiece, rounded })
     }
 
     /// Splits a word into its tokens.
@@ -172,125 +152,58 @@ impl Unigram {
     ///   stands for the same bytes as the one before it.
     pub fn tokens(&self, word: &str, scratch: &mut UnigramScratch, tokens: &mut Vec<Token>) {
         let UnigramScratch { nodes, pieces, .. } = scratch;
-        self.find_best(word, &self.scores, self.unk_score, 0.0, WINDOW, nodes, pieces);
+        self.find_best(word, &self.scores, self.unk_score, 0.0, nodes, pieces);
         self.push_tokens(word, &scratch.pieces, tokens);
-    }
-
-    /// Draws one of all the segmentations of a word, each with a probability in proportion to its own to the
-    /// power of `weights`, by filtering forward and sampling backward.
-    ///
-    /// # Arguments
-    ///
-    /// * `word`, `scratch`, `tokens` - As for [`Unigram::tokens`].
-    /// * `weights` - Those of the scores, by [`Unigram::weights`].
-    /// * `random` - What is drawn from.
-    pub(crate) fn sampled_tokens(
-        &self,
-        word: &str,
-        weights: &Weights,
-        random: &mut SplitMix64,
-        scratch: &mut UnigramScratch,
-        tokens: &mut Vec<Token>,
-    ) {
-        self.draw(word, weights, random, WINDOW, scratch);
-        self.push_tokens(word, &scratch.pieces, tokens);
-    }
-
-    /// Draws the pieces of a word. The candidates that end in its last window are held; then those of the
-    /// one before are found again, and so on.
-    fn draw(
-        &self,
-        word: &str,
-        weights: &Weights,
-        random: &mut SplitMix64,
-        window: usize,
-        scratch: &mut UnigramScratch,
-    ) {
-        let UnigramScratch { lattice, pieces, .. } = scratch;
-        let weight = |id| if id == self.unk_id { weights.unk } else { weights.of[id as usize] };
-        let mut from = word.len().saturating_sub(window);
-        lattice.clear(word.len(), from);
-        self.each_candidate(word, 0, |start, end, id| lattice.add(start, end, id, weight(id)));
-        pieces.clear();
-        let mut end = lattice.draw(word.len(), random, pieces);
-        while end > 0 {
-            from = end.saturating_sub(window);
-            lattice.move_to(from);
-            let before = from.saturating_sub(self.longest);
-            let first = (before..end).find(|&at| word.is_char_boundary(at)).unwrap_or(0);
-            self.each_candidate(&word[..end], first, |start, end, id| {
-                lattice.hold(start, end, id, weight(id));
-            });
-            end = lattice.draw(end, random, pieces);
-        }
-        pieces.reverse();
-    }
-
-    /// The probabilities of all tokens to the power of `alpha`.
-    pub(crate) fn weights(&self, alpha: f64) -> Weights {
-        Weights::new(&self.scores, self.unk_score, alpha)
     }
 
     fn score(&self, id: u32) -> f64 {
         if id == self.unk_id { self.unk_score } else { self.scores[id as usize] }
     }
 
-    /// Finds the best segmentation of a word. `nodes` are then those of its last window, up to the end of the word;
-    /// of a word that is no longer than a window, all.
+    /// Finds the best segmentation of a word: `nodes` has a node for each byte offset.
     #[inline]
-    #[allow(clippy::too_many_arguments)]
     fn find_best<S: ScoreSum>(
         &self,
         word: &str,
         scores: &[S],
         unk_score: S,
         sum: S,
-        window: usize,
         nodes: &mut Vec<Node<S>>,
         pieces: &mut Vec<Piece>,
     ) {
         let bytes = word.as_bytes();
-        pieces.clear();
         nodes.clear();
-        nodes.push(Node { score: sum, start: NONE, id: NONE });
+        nodes.resize(bytes.len() + 1, Node { score: S::default(), start: NONE, id: NONE });
+        nodes[0].score = sum;
         let (mut at, mut frontier) = (0, 0);
-        let (mut base, mut size) = (0, window); // the first node is that of the place `base`
-        loop {
-            let end = bytes.len().min(base + size);
-            let last = bytes.len().min(end + self.longest);
-            let unreached = Node { score: S::default(), start: NONE, id: NONE };
-            memory::resize(nodes, last - base + 1, unreached);
-            while at < end {
-                let here = nodes[at - base].score;
-                if here.resets() {
-                    // Every score is counted from this one.
-                    let reached = nodes[at - base..=frontier.max(at) - base].iter_mut().enumerate();
-                    for (_, node) in reached.filter(|(i, node)| *i == 0 || node.start != NONE) {
-                        node.score = node.score - here;
-                    }
+        while at < bytes.len() {
+            let here = nodes[at].score;
+            if here.resets() {
+                // Every score is counted from this one.
+                let reached = nodes[at..=frontier.max(at)].iter_mut().enumerate();
+                for (_, node) in reached.filter(|(i, node)| *i == 0 || node.start != NONE) {
+                    node.score = node.score - here;
                 }
-                let here = nodes[at - base].score;
-                for (length, id) in self.prefixes(&bytes[at..]) {
-                    let score = id.map_or(unk_score, |id| scores[id as usize]) + here;
-                    let node = &mut nodes[at + length - base];
-                    if node.start == NONE || score > node.score {
-                        let id = id.unwrap_or(self.unk_id);
-                        *node = Node { score, start: at as u32, id };
-                    }
-                    frontier = frontier.max(at + length);
+            }
+            let here = nodes[at].score;
+            for (length, id) in self.prefixes(&bytes[at..]) {
+                let score = id.map_or(unk_score, |id| scores[id as usize]) + here;
+                let node = &mut nodes[at + length];
+                if node.start == NONE || score > node.score {
+                    *node = Node { score, start: at as u32, id: id.unwrap_or(self.unk_id) };
                 }
-                at += character_width(bytes[at]);
+                frontier = frontier.max(at + length);
             }
-            if at >= bytes.len() {
-                return trace_back(nodes, base, bytes.len(), pieces);
-            }
-            let shared = shared_place(nodes, base, at..=frontier);
-            trace_back(nodes, base, shared, pieces);
-            nodes.drain(..shared - base);
-            base = shared;
-            // Where much is left, it takes as long again until it is worth another look.
-            size = window.max(2 * (at - base));
+            at += character_width(bytes[at]);
         }
+        pieces.clear();
+        let mut end = bytes.len();
+        while end > 0 {
+            let Node { start, id, .. } = nodes[end];
+            pieces.push((start, end as u32, id));
+            end = start as usize;
+        }
+        pieces.reverse();
     }
 
     /// Calls `each` with the beginning, the end and the id of everything that a segmentation of a word may
@@ -330,7 +243,7 @@ impl Unigram {
     /// Writes the tokens of the pieces of a word. Unknown ones side by side are one.
     fn push_tokens(&self, word: &str, pieces: &[Piece], tokens: &mut Vec<Token>) {
         tokens.clear();
-        memory::reserve(tokens, pieces.len());
+        tokens.reserve(pieces.len());
         let mut pieces = pieces.iter().peekable();
         while let Some(&(start, mut end, id)) = pieces.next() {
             if id != self.unk_id {
@@ -354,10 +267,10 @@ impl Unigram {
         match bytes.and_then(|bytes| bytes.of(run.as_bytes())) {
             Some(ids) => {
                 let lengths = std::iter::once(length).chain(std::iter::repeat(0));
-                memory::reserve(tokens, run.len());
+                tokens.reserve(run.len());
                 tokens.extend(ids.zip(lengths).map(|(id, length)| Token { id, length }));
             }
-            None => memory::push(tokens, Token { id: id.unwrap_or(self.unk_id), length }),
+            None => tokens.push(Token { id: id.unwrap_or(self.unk_id), length }),
         }
     }
 
@@ -378,32 +291,6 @@ fn check_scores(scores: &[f64], tokens: usize) -> Result<()> {
         Some(id) => Err(Error::data(format!("scores: that of token {id} is {}", scores[id]))),
         None => Ok(()),
     }
-}
-
-/// Appends the pieces of the best segmentation from the place `base`, that of the first node, to another one.
-fn trace_back<S>(nodes: &[Node<S>], base: usize, mut end: usize, pieces: &mut Vec<Piece>) {
-    let first = pieces.len();
-    while end > base {
-        let Node { start, id, .. } = nodes[end - base];
-        memory::push(pieces, (start, end as u32, id));
-        end = start as usize;
-    }
-    pieces[first..].reverse();
-}
-
-/// The last place that the best segmentations up to all of these places have in common. What is beyond these
-/// places can only be reached from them, so it is in the best segmentation of the word. `base`: that of the first
-/// node.
-fn shared_place<S>(nodes: &[Node<S>], base: usize, places: RangeInclusive<usize>) -> usize {
-    let first = *places.start();
-    let reached = places.filter(|&at| at == first || nodes[at - base].start != NONE);
-    let mut ends: BTreeSet<usize> = reached.collect();
-    while ends.len() > 1
-        && let Some(last) = ends.pop_last()
-    {
-        ends.insert(nodes[last - base].start as usize);
-    }
-    ends.first().copied().unwrap_or(base)
 }
 
 /// How many bytes the character with this first byte has.

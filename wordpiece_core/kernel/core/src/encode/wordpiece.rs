@@ -1,7 +1,6 @@
 //! WordPiece: greedy longest match.
 
 use crate::base::error::{Error, Result};
-use crate::base::memory;
 use crate::base::trie::Trie;
 use crate::encode::model::Vocabulary;
 
@@ -105,7 +104,7 @@ impl WordPiece {
                 tokens.clear();
                 return tokens.push(Token::new(self.unk_id, word.len()));
             }
-            memory::push(tokens, Token::new(id.unwrap_or(self.unk_id), length));
+            tokens.push(Token::new(id.unwrap_or(self.unk_id), length));
         }
     }
 }

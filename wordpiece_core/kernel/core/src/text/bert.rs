@@ -333,29 +333,6 @@ impl BertRules {
     }
 }
 
-impl BertRules {
-    /// What a character becomes by itself: words, with spaces where it separates them from others.
-    ///
-    /// # Arguments
-    ///
-    /// * `c` - The character.
-    /// * `result` - Where that is written. It is cleared first.
-    pub fn becomes(&self, c: char, result: &mut String) {
-        let entry = self.entry(c);
-        match entry.kind() {
-            SPACE => {
-                result.clear();
-                result.push(' ');
-            }
-            ALONE => {
-                result.clear();
-                result.extend([' ', entry.char(), ' ']);
-            }
-            _ => self.normalize(c.encode_utf8(&mut [0; 4]), result),
-        }
-    }
-}
-
 #[inline]
 fn first_char(text: &str) -> char {
     text.chars().next().unwrap_or('\0')

@@ -22,7 +22,6 @@ use pre_tokenizer::{PreTokenizer, PreTokenizerJson, Prepend};
 use spaces::SpaceSplitter;
 
 use crate::base::error::{Error, Result};
-use crate::base::memory;
 use crate::text::marks::SPACE_MARK;
 use crate::text::patterns::Pattern;
 use crate::text::segments::SegmentSink;
@@ -226,7 +225,7 @@ impl Composed {
         if adds_space && !text.is_empty() && !text.starts_with(' ') {
             from = pattern.end_behind_space(text);
             let mut first = String::from(' ');
-            memory::push_str(&mut first, &text[..from]);
+            first.push_str(&text[..from]);
             sink.added(&first);
         }
         pattern.split(text, bytes, from, sink);

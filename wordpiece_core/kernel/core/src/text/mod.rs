@@ -4,7 +4,6 @@ pub(crate) mod bert;
 pub(crate) mod blocks;
 pub(crate) mod byte_level;
 pub(crate) mod charsmap;
-pub(crate) mod compile;
 pub(crate) mod composed;
 pub(crate) mod csv_rows;
 pub(crate) mod marks;
@@ -12,7 +11,6 @@ pub(crate) mod patterns;
 pub(crate) mod rules;
 pub(crate) mod segment_table;
 pub(crate) mod segments;
-pub(crate) mod sentences;
 #[doc(hidden)] // see `internals`
 pub mod unicode;
 #[doc(hidden)] // see `internals`

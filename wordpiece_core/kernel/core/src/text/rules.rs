@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use crate::base::memory;
 use crate::text::bert::{BertRules, TextOptions};
 use crate::text::composed::Composed;
 use crate::text::segments::{Each, Segment, SegmentSink};
@@ -62,11 +61,11 @@ impl TextRules {
             TextRules::Bert(rules) => rules.normalize(raw, word),
             TextRules::Composed(rules) if rules.only_marks_spaces() => {
                 word.clear();
-                raw.chars().for_each(|c| memory::push_char(word, rules.in_piece(c)));
+                raw.chars().for_each(|c| word.push(rules.in_piece(c)));
             }
             TextRules::Composed(_) => {
                 word.clear();
-                memory::push_str(word, raw);
+                word.push_str(raw);
             }
         }
     }

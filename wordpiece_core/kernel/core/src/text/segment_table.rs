@@ -13,7 +13,7 @@
 use foldhash::HashMap;
 
 use crate::base::hash::Seed;
-use crate::base::memory;
+use crate::base::prefetch::prefetch;
 use crate::text::segments::Bounds;
 
 /// The length of the longest segments whose key has 8 bytes, in bytes. Their slots have 16, so that
@@ -102,9 +102,8 @@ impl SegmentTable {
             SHORT_END..MIDDLE_END => self.middle.entry(middle_key(segment)),
             _ => {
                 if !self.long.contains_key(segment) {
-                    memory::reserve_entry(&mut self.long);
                     self.long_bytes += segment.len();
-                    self.long.insert(memory::boxed(segment), 0);
+                    self.long.insert(Box::<[u8]>::from(segment), 0);
                 }
                 self.long.get_mut(segment).expect("just inserted")
             }
@@ -376,7 +375,7 @@ trait SegmentKey: Copy + PartialEq + Default {
 
 impl<K: SegmentKey, const SLOTS: usize> Default for KeyTable<K, SLOTS> {
     fn default() -> Self {
-        KeyTable { lines: memory::filled(Line::default(), 1 << 4), held: 0, seed: Seed::random() }
+        KeyTable { lines: vec![Line::default(); 1 << 4], held: 0, seed: Seed::random() }
     }
 }
 
@@ -444,7 +443,7 @@ impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
     /// Asks for the memory of the line where `key` belongs, without waiting for it.
     #[inline(always)]
     fn prefetch(&self, key: K) {
-        memory::ask_for(&self.lines[key.hash(self.seed) as usize & (self.lines.len() - 1)]);
+        prefetch(&self.lines[key.hash(self.seed) as usize & (self.lines.len() - 1)]);
     }
 
     /// The line that holds `key` and the slot in it; or the line where it belongs, and the number of
@@ -465,7 +464,7 @@ impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
 
     #[cold]
     fn grow(&mut self) {
-        let larger = memory::filled(Line::default(), self.lines.len() * 2);
+        let larger = vec![Line::default(); self.lines.len() * 2];
         let old = std::mem::replace(&mut self.lines, larger);
         for line in old {
             for (key, value) in line.keys.into_iter().zip(line.values) {

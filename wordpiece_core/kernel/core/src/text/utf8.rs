@@ -3,8 +3,6 @@
 
 use std::borrow::Cow;
 
-use crate::base::memory;
-
 /// The bytes as a string, and how many invalid sequences were replaced. As in Python's
 /// `bytes.decode(errors="replace")`, each longest invalid sequence becomes one U+FFFD.
 ///
@@ -28,9 +26,9 @@ pub fn repair(bytes: &[u8]) -> (Cow<'_, str>, u64) {
 fn repaired(bytes: &[u8]) -> (Cow<'_, str>, u64) {
     let (mut text, mut replaced) = (String::new(), 0);
     for chunk in bytes.utf8_chunks() {
-        memory::push_str(&mut text, chunk.valid());
+        text.push_str(chunk.valid());
         if !chunk.invalid().is_empty() {
-            memory::push_str(&mut text, "\u{FFFD}");
+            text.push('\u{FFFD}');
             replaced += 1;
         }
     }

@@ -9,7 +9,6 @@
 
 use std::cmp::Ordering;
 
-use crate::base::memory;
 use crate::train::score::{Score, compare_approx};
 
 /// What orders a pair in the heap.
@@ -53,13 +52,13 @@ impl PairHeap {
     pub fn set(&mut self, pair: u32, key: HeapKey) {
         let entry = HeapEntry { approx: key.bound.approx(), first: key.first, pair };
         if self.slots.len() <= pair as usize {
-            memory::resize(&mut self.slots, pair as usize + 1, ABSENT);
-            memory::resize(&mut self.bounds, pair as usize + 1, key.bound);
+            self.slots.resize(pair as usize + 1, ABSENT);
+            self.bounds.resize(pair as usize + 1, key.bound);
         }
         let slot = self.slots[pair as usize];
         if slot == ABSENT {
             self.bounds[pair as usize] = key.bound;
-            memory::push(&mut self.entries, entry);
+            self.entries.push(entry);
             self.sift_up(self.entries.len() - 1);
         } else {
             let old = HeapKey { bound: self.bounds[pair as usize], first: self.at(slot).first };

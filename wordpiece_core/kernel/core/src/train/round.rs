@@ -12,7 +12,7 @@ use std::ops::Range;
 use foldhash::HashMap;
 
 use crate::base::error::{Error, Result};
-use crate::base::memory;
+use crate::base::prefetch::prefetch;
 use crate::base::sums::add;
 use crate::base::threads::{available_threads, in_threads};
 use crate::train::heap::PairHeap;
@@ -63,7 +63,7 @@ impl RoundRuns {
         }
         if self.words.capacity() - self.words.len() < words {
             let more = words.max(self.words.len() / 8);
-            memory::reserve_exact(&mut self.words, more);
+            self.words.reserve_exact(more);
         }
         for (first, count, symbols) in runs.iter() {
             if self.last.is_some_and(|last| last >= first) {
@@ -148,7 +148,6 @@ impl RoundRuns {
         let firsts = long.firsts.entry(run).or_insert_with(|| {
             let mut firsts = HashMap::default();
             for (at, two) in (0..).zip(symbols.windows(2)) {
-                memory::reserve_entry(&mut firsts);
                 firsts.entry((two[0], two[1])).or_insert(at);
             }
             firsts
@@ -296,11 +295,10 @@ impl Round {
 
     /// Enters a pair into the index and the lists of its tokens.
     fn enter(&mut self, at: u32, (left, right): (u32, u32)) {
-        memory::reserve_entry(&mut self.index);
         self.index.insert((left, right), at);
-        memory::push(&mut self.of_token[left as usize], at);
+        self.of_token[left as usize].push(at);
         if left != right {
-            memory::push(&mut self.of_token[right as usize], at);
+            self.of_token[right as usize].push(at);
         }
     }
 
@@ -351,7 +349,7 @@ impl Round {
         let mut neighbours = std::mem::take(&mut self.neighbours);
         for (at, &run) in runs.iter().enumerate() {
             if let Some(&ahead) = runs.get(at + AHEAD) {
-                memory::ask_for(&self.runs.words[ahead as usize]);
+                prefetch(&self.runs.words[ahead as usize]);
             }
             let count = self.runs.count(run);
             let sums = &mut self.self_merges;
@@ -438,7 +436,7 @@ impl Round {
     fn new_pair(&mut self, pair: (u32, u32), count: u64, changed: &mut Vec<u32>) -> u32 {
         let at = u32::try_from(self.pairs.len()).ok().filter(|&at| at != UNKNOWN);
         let at = at.expect("memory ends before the numbers of pairs do");
-        memory::push(&mut self.pairs, Pair { count, ..Pair::new(pair, 0) });
+        self.pairs.push(Pair { count, ..Pair::new(pair, 0) });
         self.enter(at, pair);
         changed.push(at);
         at
@@ -469,7 +467,7 @@ impl Pair {
             if self.runs.is_empty() {
                 self.first = run;
             }
-            memory::push(&mut self.runs, run);
+            self.runs.push(run);
         }
     }
 }
@@ -495,11 +493,10 @@ impl PairsOfPart {
     }
 
     fn entry(&mut self, pair: (u32, u32), run: u32) -> &mut Pair {
-        memory::reserve_entry(&mut self.index);
         let new = self.pairs.len() as u32; // fewer than the symbols of the runs
         let index = *self.index.entry(pair).or_insert(new);
         if index == new {
-            memory::push(&mut self.pairs, Pair::new(pair, run));
+            self.pairs.push(Pair::new(pair, run));
         }
         &mut self.pairs[index as usize]
     }
@@ -512,7 +509,7 @@ impl PairsOfPart {
             if known.runs.is_empty() {
                 known.runs = pair.runs;
             } else {
-                memory::extend_from_slice(&mut known.runs, &pair.runs);
+                known.runs.extend_from_slice(&pair.runs);
             }
         }
         self
@@ -613,7 +610,7 @@ struct Side {
 impl Neighbours {
     fn between(&mut self, run: u32, count: u64) {
         self.between += count;
-        memory::push(&mut self.between_runs, run);
+        self.between_runs.push(run);
     }
 
     fn clear(&mut self) {
@@ -637,7 +634,7 @@ impl Side {
             self.tokens.push(token);
         }
         *sum += count;
-        memory::push(&mut self.runs, (token, run));
+        self.runs.push((token, run));
     }
 
     fn clear(&mut self) {

@@ -13,7 +13,6 @@ use std::ops::Range;
 
 use foldhash::HashMap;
 
-use crate::base::memory;
 use crate::train::runs::PairLevels;
 use crate::train::splits::Splits;
 
@@ -161,7 +160,7 @@ impl Hashes {
         const BASE: u64 = 0xD6E8_FEB8_6659_FD93;
         let Hashes { beginnings, powers } = self;
         beginnings.clear();
-        memory::reserve(beginnings, symbols.len() + 1);
+        beginnings.reserve(symbols.len() + 1);
         beginnings.push(0);
         for (&symbol, at) in symbols.iter().zip(0..) {
             let next = u64::wrapping_mul(beginnings[at], BASE).wrapping_add(mixed(symbol.into()));
@@ -169,7 +168,7 @@ impl Hashes {
         }
         while powers.len() <= symbols.len() {
             let next = powers.last().map_or(1, |power| power.wrapping_mul(BASE));
-            memory::push(powers, next);
+            powers.push(next);
         }
     }
 

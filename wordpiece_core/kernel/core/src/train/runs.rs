@@ -12,7 +12,6 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
 use crate::base::error::{Error, Result};
-use crate::base::memory;
 use crate::base::sums::add;
 use crate::train::splits::{Place, Splits};
 
@@ -104,13 +103,12 @@ impl Runs {
         }
         let mut index = std::mem::take(&mut self.index);
         let hash_of = |&run: &u32| self.state.hash_one(self.symbols_of(run));
-        memory::reserve_slot(&mut index, hash_of);
         index.insert_unique(hash, self.counts.len() as u32, hash_of);
         self.index = index;
-        memory::extend_from_slice(&mut self.symbols, symbols);
-        memory::push(&mut self.ends, self.symbols.len());
-        memory::push(&mut self.counts, count);
-        memory::push(&mut self.firsts, first);
+        self.symbols.extend_from_slice(symbols);
+        self.ends.push(self.symbols.len());
+        self.counts.push(count);
+        self.firsts.push(first);
         Ok(())
     }
 
@@ -147,7 +145,7 @@ impl Runs {
         let mut of_partition = vec![Vec::new(); partitions];
         for run in 0..table.counts.len() {
             let partition = (run_hash(&table.symbols[table.span(run)]) >> 32) % partitions as u64;
-            memory::push(&mut of_partition[partition as usize], run);
+            of_partition[partition as usize].push(run);
         }
         of_partition.into_iter().enumerate().flat_map(move |(partition, runs)| {
             let parts: Vec<_> = runs.chunks(most).map(|part| table.splits_of(part)).collect();
@@ -166,7 +164,7 @@ impl Runs {
     /// Empties the table. Gives its runs in the order of their first places, `most` at a time.
     pub fn take_sorted(&mut self, most: usize) -> impl Iterator<Item = Splits> {
         let table = std::mem::take(self);
-        let mut order: Vec<u32> = memory::collected(0..table.counts.len() as u32);
+        let mut order: Vec<u32> = (0..table.counts.len() as u32).collect();
         order.sort_unstable_by_key(|&run| table.firsts[run as usize]);
         let mut from = 0;
         std::iter::from_fn(move || {

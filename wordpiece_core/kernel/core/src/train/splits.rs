@@ -6,7 +6,6 @@
 use foldhash::HashMap;
 
 use crate::base::error::Result;
-use crate::base::memory;
 use crate::base::sums::add;
 use crate::text::marks::WordMarks;
 
@@ -35,10 +34,10 @@ pub struct Splits {
 impl Splits {
     /// Appends a split.
     pub fn push(&mut self, first: Place, count: u64, symbols: &[u32]) {
-        memory::push(&mut self.firsts, first);
-        memory::push(&mut self.counts, count);
-        memory::extend_from_slice(&mut self.symbols, symbols);
-        memory::push(&mut self.ends, self.symbols.len());
+        self.firsts.push(first);
+        self.counts.push(count);
+        self.symbols.extend_from_slice(symbols);
+        self.ends.push(self.symbols.len());
     }
 
     /// How many splits there are.
@@ -205,7 +204,6 @@ impl PairCounter {
 ///
 /// Returns [`Error::Overflow`](crate::Error::Overflow) if the count exceeds 2^63 - 1.
 pub fn add_pair(pairs: &mut PairCounts, pair: (u32, u32), more: PairCount) -> Result<()> {
-    memory::reserve_entry(pairs);
     let none = PairCount { count: 0, first: more.first };
     let sum = pairs.entry(pair).or_insert(none);
     sum.count = add(sum.count, more.count)?;

@@ -6,7 +6,6 @@
 use foldhash::HashMap;
 
 use crate::base::error::Result;
-use crate::base::memory;
 use crate::encode::bpe::{Bpe, BpeOptions, BpeScratch};
 use crate::encode::model::Vocabulary;
 use crate::encode::wordpiece::Token;
@@ -121,11 +120,11 @@ impl Splitter {
             FirstSplits::LongestMatch(longest) => longest.tokenize(word, |_| true, symbols),
             FirstSplits::Bpe(bpe) => {
                 bpe.tokens(word, &mut scratch.bpe, &mut scratch.tokens);
-                memory::extend(symbols, scratch.tokens.iter().map(|token| token.id));
+                symbols.extend(scratch.tokens.iter().map(|token| token.id));
             }
             FirstSplits::Alphabet(marks, alphabet) => marks.each_symbol(word, |c, marked| {
                 let (plain, with_mark) = alphabet.get(&c).copied().unwrap_or((OUTSIDE, OUTSIDE));
-                memory::push(symbols, if marked { with_mark } else { plain });
+                symbols.push(if marked { with_mark } else { plain });
             }),
         }
         self.merge(symbols);

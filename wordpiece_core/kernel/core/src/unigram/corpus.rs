@@ -10,7 +10,6 @@ use super::runs::{RunCounts, add_run};
 use super::seeds::{BestSeeds, SeedPiece, each_suffix, find_seeds, partition};
 use super::sums::{Summand, Sums};
 use crate::base::error::Result;
-use crate::base::memory;
 use crate::base::threads::in_threads;
 
 const CHUNK: usize = 1 << 16; // bytes of text
@@ -64,7 +63,7 @@ impl Corpus {
         for chunk in &self.chunks {
             for (run, count) in chunk.runs() {
                 each_suffix(run, max_length, |suffix| {
-                    memory::push(&mut parts[partition(suffix, SEED_PARTITIONS)], (suffix, count));
+                    parts[partition(suffix, SEED_PARTITIONS)].push((suffix, count));
                 });
             }
         }

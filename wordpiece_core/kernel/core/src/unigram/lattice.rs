@@ -1,7 +1,6 @@
 //! The lattice of a run: all its segmentations into pieces.
 
 use super::model::{Finder, LANES, Lane};
-use crate::base::memory;
 use crate::base::wide::Wide;
 
 /// Posterior probabilities are rounded to multiples of 2^-52.
@@ -38,9 +37,9 @@ impl Lattices {
     pub fn push(&mut self, run: &str, finder: &Finder) {
         let Lattices { ids, lengths, ends, lanes } = self;
         finder.each_place(run, lanes, |found| {
-            memory::extend(ids, found.iter().map(|&(id, _)| id));
-            memory::extend(lengths, found.iter().map(|&(_, length)| length));
-            memory::push(ends, ids.len() as u32);
+            ids.extend(found.iter().map(|&(id, _)| id));
+            lengths.extend(found.iter().map(|&(_, length)| length));
+            ends.push(ids.len() as u32);
         });
     }
 
@@ -131,14 +130,14 @@ impl Calculator {
     ) -> Option<i64> {
         let (n, all) = (lattice.len(), lattice.all);
         self.forward.clear();
-        memory::resize(&mut self.forward, n + 1, 0.0);
+        self.forward.resize(n + 1, 0.0);
         self.forward[0] = 1.0;
         self.weights.clear();
         for place in 0..n {
             let before = self.forward[place];
             for at in lattice.at(place) {
                 let probability = probabilities[all.ids[at] as usize];
-                memory::push(&mut self.weights, probability);
+                self.weights.push(probability);
                 self.forward[place + all.lengths[at] as usize] += before * probability;
             }
         }
@@ -158,7 +157,7 @@ impl Calculator {
     ) {
         let (n, all) = (lattice.len(), lattice.all);
         self.backward.clear();
-        memory::resize(&mut self.backward, n + 1, 0.0);
+        self.backward.resize(n + 1, 0.0);
         self.backward[n] = 1.0;
         let first = lattice.first as usize;
         for place in (0..n).rev() {
@@ -186,7 +185,7 @@ impl Calculator {
         let (n, all, first) = (lattice.len(), lattice.all, lattice.first as usize);
         let forward = &mut self.wide_forward;
         forward.clear();
-        memory::resize(forward, n + 1, Wide::ZERO);
+        forward.resize(n + 1, Wide::ZERO);
         forward[0] = Wide::ONE;
         for place in 0..n {
             for at in lattice.at(place) {
@@ -198,7 +197,7 @@ impl Calculator {
         let scale = forward[n].inverse();
         let backward = &mut self.wide_backward;
         backward.clear();
-        memory::resize(backward, n + 1, Wide::ZERO);
+        backward.resize(n + 1, Wide::ZERO);
         backward[n] = Wide::ONE;
         for place in (0..n).rev() {
             for at in lattice.at(place) {
@@ -227,7 +226,7 @@ impl Calculator {
     ) -> Option<f64> {
         let (n, all) = (lattice.len(), lattice.all);
         self.best.clear();
-        memory::resize(&mut self.best, n + 1, (f64::NEG_INFINITY, u32::MAX, 0));
+        self.best.resize(n + 1, (f64::NEG_INFINITY, u32::MAX, 0));
         self.best[0].0 = 0.0;
         for place in 0..n {
             let before = self.best[place].0;

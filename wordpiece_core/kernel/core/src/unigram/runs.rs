@@ -7,7 +7,6 @@
 use foldhash::{HashMap, HashSet};
 use unicode_script::{Script, UnicodeScript};
 
-use crate::base::memory;
 use crate::text::marks::SPACE_MARK;
 
 /// Runs, each with how often it occurs. The characters of all runs are fewer than 2^63, so that no sum
@@ -19,7 +18,6 @@ pub fn add_run(runs: &mut RunCounts, run: &str, count: u64) {
     match runs.get_mut(run) {
         Some(sum) => *sum += count,
         None => {
-            memory::reserve_entry(runs);
             runs.insert(run.into(), count);
         }
     }

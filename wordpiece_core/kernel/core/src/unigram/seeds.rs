@@ -11,7 +11,6 @@
 use std::cmp::Reverse;
 
 use super::runs::RunCounts;
-use crate::base::memory;
 
 /// The least count of a substring that is a seed.
 pub const LEAST_COUNT: u64 = 2;
@@ -103,7 +102,7 @@ pub fn suffixes_of(
     let mut parts = vec![Vec::new(); partitions.max(1)];
     for (run, &count) in runs {
         each_suffix(run, max_length, |suffix| {
-            memory::push(&mut parts[partition(suffix, partitions)], (suffix, count));
+            parts[partition(suffix, partitions)].push((suffix, count));
         });
     }
     parts.into_iter().map(sorted).collect()
@@ -112,14 +111,14 @@ pub fn suffixes_of(
 /// Sorts suffixes and adds up the counts of equal ones.
 fn sorted(suffixes: Vec<(&str, u64)>) -> Vec<(&str, u64)> {
     // Most comparisons are settled by the first eight bytes, as one number.
-    let mut keyed = memory::collected(suffixes.into_iter().map(|s| (first_bytes(s.0), s)));
+    let mut keyed = suffixes.into_iter().map(|s| (first_bytes(s.0), s)).collect::<Vec<_>>();
     keyed.sort_unstable_by(|(a, (left, _)), (b, (right, _))| a.cmp(b).then(left.cmp(right)));
     let mut summed: Vec<(&str, u64)> = Vec::new();
     for (_, (suffix, count)) in keyed {
         match summed.last_mut() {
             // The characters of all runs are fewer than 2^63: see `RunCharacters`.
             Some(last) if last.0 == suffix => last.1 += count,
-            _ => memory::push(&mut summed, (suffix, count)),
+            _ => summed.push((suffix, count)),
         }
     }
     summed

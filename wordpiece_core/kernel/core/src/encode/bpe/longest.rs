@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::merge_table::MergeTable;
 use crate::base::error::Result;
-use crate::base::memory;
 use crate::base::trie::{INITIAL_ROOT, NONE, Trie};
 
 /// The tokens that words may become, and how each is made.
@@ -93,7 +92,7 @@ impl Longest {
                 continue;
             }
             if !are_reached(&tokens) {
-                memory::push(&mut too_early, (left, right));
+                too_early.push((left, right));
                 continue;
             }
             if strings[id as usize].is_none() || !stay_apart(&tokens, table, left, right, rank) {
@@ -132,12 +131,12 @@ impl Longest {
         scratch: &mut LongestScratch,
     ) -> bool {
         if scratch.number != self.number {
-            (scratch.pairs, scratch.number) = (memory::filled(NO_PAIR, 1 << PAIRS), self.number);
+            (scratch.pairs, scratch.number) = (vec![NO_PAIR; 1 << PAIRS], self.number);
         }
         let LongestScratch { ids, dead, pairs, .. } = scratch;
         ids.clear();
         dead.clear();
-        memory::resize(dead, word.len() / 64 + 1, 0);
+        dead.resize(word.len() / 64 + 1, 0);
         let (mut at, mut next) = (0, longest_in(&self.trie, word));
         while at < word.len() {
             if next == NONE {
@@ -152,7 +151,7 @@ impl Longest {
             let end = at + token.length as usize;
             let may_end = dead[end / 64] >> (end % 64) & 1 == 0;
             if may_end && ids.last().is_none_or(|&last| self.stay_apart(table, last, next, pairs)) {
-                memory::push(ids, next);
+                ids.push(next);
                 at = end;
                 next = longest_in(&self.trie, &word[at..]);
                 if next == NONE && at < word.len() {

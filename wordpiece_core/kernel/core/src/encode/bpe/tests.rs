@@ -63,7 +63,7 @@ fn short_and_long_words_are_merged_as_by_definition() {
             bpe.merged_tokens(&word, &mut scratch, &mut merged);
             assert_eq!(merged, found);
             bpe.begin(&word, &mut scratch);
-            bpe.merge_long(&mut scratch, || false);
+            bpe.merge_long(&mut scratch);
             let mut long = Vec::new();
             scratch.push_tokens(&mut long);
             assert_eq!(long, found);
@@ -146,22 +146,6 @@ fn a_long_word_takes_work_in_proportion_to_its_length() {
     bpe.merged_tokens(&"a".repeat(length), &mut scratch, &mut found);
     assert_eq!(found.len(), length >> 11);
     assert!(scratch.work < 8 * length, "{}", scratch.work);
-}
-
-#[test]
-fn dropout_leaves_nothing_out_or_everything() {
-    let mut random = Random::new(2);
-    let (tokens, merges) = random_bpe(&mut random, 30);
-    let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
-    let bpe = bpe(&vocabulary, &merges).unwrap();
-    let word = random.word(&['a', 'b', 'c'], 60);
-    let (mut scratch, mut plain, mut sampled) = Default::default();
-    bpe.tokens(&word, &mut scratch, &mut plain);
-    let mut draws = SplitMix64::of(1, word.as_bytes());
-    bpe.sampled_tokens(&word, 0.0, &mut draws, &mut scratch, &mut sampled);
-    assert_eq!(sampled, plain);
-    bpe.sampled_tokens(&word, 1.0, &mut draws, &mut scratch, &mut sampled);
-    assert_eq!(sampled.len(), word.len());
 }
 
 #[test]

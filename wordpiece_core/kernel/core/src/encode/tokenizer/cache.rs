@@ -5,7 +5,6 @@ use super::Tokenizer;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_with_spans, spans};
 use super::tokenize::{Scratch, tokenize_anew};
-use crate::base::memory;
 use crate::encode::unigram::Unigram;
 use crate::text::segment_table::{Batch, MISSING, SegmentTable};
 use crate::text::segments::{BlockSegments, Segment, SegmentSink};
@@ -62,7 +61,7 @@ impl<Item> Cache<Item> {
         if self.segments.memory_to_insert(segment.raw.len()) + listed > CACHE_LIMIT {
             *self = Cache { emptied: true, ..Self::default() };
         }
-        memory::reserve(&mut self.list, items);
+        self.list.reserve(items);
         self.list.len() as u32
     }
 
@@ -108,7 +107,7 @@ impl Cache<SpannedToken> {
             return take(known.of(&self.list));
         }
         tokenizer.tokenize(segment, scratch);
-        let mut tokens = memory::with_capacity(scratch.tokens.len());
+        let mut tokens = Vec::with_capacity(scratch.tokens.len());
         spans(tokenizer, scratch, |_, token, _| tokens.push(token));
         take(&tokens);
     }
@@ -420,7 +419,7 @@ impl TakeSegments for TakeRounded<'_> {
         }
         let TakeRounded { tokenizer, scratch, encoding, sum, .. } = self;
         tokenizer.find_words(&segment, scratch);
-        tokenize_anew(tokenizer, None, sum, scratch);
+        tokenize_anew(tokenizer, sum, scratch);
         encoding.push_new(scratch);
     }
 }

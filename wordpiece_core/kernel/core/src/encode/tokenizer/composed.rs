@@ -13,7 +13,6 @@ use super::spans::{CharPosition, push_added, spans};
 use super::tokenize::{MOST_BYTES, Scratch, tokenize_anew, too_long};
 use super::trimming::{SharedSpaces, spaces};
 use crate::base::error::give_up;
-use crate::base::memory;
 use crate::encode::added_tokens::Section;
 use crate::encode::bpe::Parts;
 use crate::text::composed::{AlignedText, Composed, Origin, Pieces};
@@ -95,7 +94,7 @@ impl<'e> Session<'e> {
                     }
                     Section::Text(found) => {
                         let is_first = range.start == 0 && found.start == 0;
-                        if !spans && rules.splits_in_place() && self.drawing.is_none() {
+                        if !spans && rules.splits_in_place() {
                             let (from, text) = (found.start, normalized.text());
                             let (part, bytes) = (&text[found], &text.as_bytes()[from..]);
                             self.push_ids(part, encoding, |gathering| {
@@ -131,7 +130,7 @@ impl<'e> Session<'e> {
     /// Where a part of a text is split as it is, if its spaces are only marked: its model has the parts of
     /// the marked one.
     fn raw_parts(&self, rules: &Composed, part: &str) -> Option<&'e Parts> {
-        if !rules.only_marks_spaces() || self.drawing.is_some() {
+        if !rules.only_marks_spaces() {
             return None;
         }
         let Tokenizer { model, late_tokens, .. } = self.tokenizer;
@@ -154,7 +153,7 @@ impl<'e> Session<'e> {
                     return gathering.segment(text.as_bytes(), start, end);
                 }
                 let mut first = String::from(' '); // it becomes the mark
-                memory::push_str(&mut first, &text[..end]);
+                first.push_str(&text[..end]);
                 gathering.added(&first);
             });
         });
@@ -195,7 +194,7 @@ impl<'e> Session<'e> {
         characters: Option<&CharacterOffsets>,
         encoding: &mut Encoding,
     ) {
-        let Session { tokenizer, caches, scratch, drawing, .. } = self;
+        let Session { tokenizer, caches, scratch, .. } = self;
         let (tokenizer, text) = (*tokenizer, pieces.text.text());
         let bytes = text.as_bytes();
         if characters.is_some() && text.len() > MOST_BYTES {
@@ -203,7 +202,7 @@ impl<'e> Session<'e> {
         }
         let model = &tokenizer.model;
         // If texts are split at spaces, the keys of the caches are segments.
-        if drawing.is_some() || tokenizer.splits_at_spaces || model.rounding().is_some() {
+        if tokenizer.splits_at_spaces || model.rounding().is_some() {
             self.push_pieces_anew(pieces, characters, encoding);
         } else if let Some(characters) = characters {
             let cache = &mut caches.spans;
@@ -230,13 +229,13 @@ impl<'e> Session<'e> {
         characters: Option<&CharacterOffsets>,
         encoding: &mut Encoding,
     ) {
-        let Session { tokenizer, scratch, drawing, .. } = self;
+        let Session { tokenizer, scratch, .. } = self;
         let (text, mut sum) = (&pieces.text, 0.0);
         pieces.each(|range| {
             let raw = &text.text()[range.clone()];
             let piece = Segment { raw, start: range.start, added: false };
             tokenizer.take_piece(&piece, scratch);
-            tokenize_anew(tokenizer, drawing.as_mut(), &mut sum, scratch);
+            tokenize_anew(tokenizer, &mut sum, scratch);
             let Some(characters) = characters else { return encoding.push_new(scratch) };
             let mut tokens = Vec::new();
             spans(tokenizer, scratch, |_, token, _| tokens.push(token));
@@ -312,7 +311,7 @@ impl CharacterOffsets {
             characters += u32::from(byte & 0xC0 != 0x80);
             before
         });
-        let mut offsets: Vec<u32> = memory::collected(offsets);
+        let mut offsets: Vec<u32> = offsets.collect();
         offsets.push(characters);
         CharacterOffsets { start, offsets: Some(offsets) }
     }

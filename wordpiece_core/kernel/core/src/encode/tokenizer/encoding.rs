@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use super::tokenize::Scratch;
 use super::trimming::{OffsetTrimming, trim};
-use crate::base::memory;
 
 /// The tokens of a text, which [`Session::encode`](super::Session::encode) writes.
 #[derive(Default)]
@@ -88,14 +87,14 @@ impl Encoding {
     /// Notes how many spaces the token that is appended next begins with, and ends with.
     pub(super) fn push_spaces(&mut self, spaces: [u32; 2]) {
         let index = self.len();
-        memory::push(&mut self.own_spaces, (index, spaces));
+        self.own_spaces.push((index, spaces));
     }
 
     /// Finds how many spaces all tokens begin with, and end with.
     pub(super) fn prepare_trimming(&mut self, trimming: &OffsetTrimming) {
         self.trimmings.clone_from(&trimming.add_prefix_space);
         let ids = self.ids[self.first..].iter();
-        memory::extend(&mut self.spaces, ids.map(|&id| trimming.spaces(id)));
+        self.spaces.extend(ids.map(|&id| trimming.spaces(id)));
         for &(index, spaces) in &self.own_spaces {
             self.spaces[index] = spaces;
         }
@@ -103,13 +102,13 @@ impl Encoding {
 
     #[inline]
     pub(super) fn push(&mut self, id: u32) {
-        memory::push(&mut self.ids, id);
+        self.ids.push(id);
     }
 
     /// Appends ids.
     #[inline(always)]
     pub(super) fn push_all(&mut self, ids: impl ExactSizeIterator<Item = u32>) {
-        memory::extend(&mut self.ids, ids);
+        self.ids.extend(ids);
     }
 
     /// Appends the ids of so many segments, of up to `N` ids each. `next`: N ids of a segment, and how
@@ -121,7 +120,7 @@ impl Encoding {
         segments: usize,
         mut next: impl FnMut() -> Option<([u32; N], usize)>,
     ) {
-        memory::reserve(&mut self.ids, N * segments);
+        self.ids.reserve(N * segments);
         let (free, mut pushed) = (self.ids.spare_capacity_mut(), 0);
         while let Some(room) = free.get_mut(pushed..pushed + N)
             && let Some((ids, count)) = next()
@@ -147,14 +146,11 @@ impl Encoding {
     pub(super) fn push_cached(&mut self, tokens: &[(u32, [u32; 2])], first: u32) {
         self.push_all(tokens.iter().map(|&(id, _)| id));
         let word = self.next_word;
-        memory::extend(
-            &mut self.spans,
-            tokens.iter().map(|&(_, [start, end])| Span {
-                start: first.wrapping_add(start),
-                end: first.wrapping_add(end),
-                word,
-            }),
-        );
+        self.spans.extend(tokens.iter().map(|&(_, [start, end])| Span {
+            start: first.wrapping_add(start),
+            end: first.wrapping_add(end),
+            word,
+        }));
     }
 
     /// Appends a token with its span. `first`: how many characters of the text are before those that
@@ -170,6 +166,6 @@ impl Encoding {
         self.push(*id);
         let word = self.next_word + word;
         let [start, end] = [start, end].map(|at| first.wrapping_add(*at));
-        memory::push(&mut self.spans, Span { start, end, word });
+        self.spans.push(Span { start, end, word });
     }
 }

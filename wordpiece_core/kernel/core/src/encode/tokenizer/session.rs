@@ -7,11 +7,9 @@ use super::cache::{Caches, Gathering, TakeIds, TakeRounded, TakeSegments, TakeSp
 use super::composed::ComposedText;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_added, push_with_spans};
-use super::tokenize::{Drawing, Scratch, tokenize_anew};
+use super::tokenize::{Scratch, tokenize_anew};
 use super::trimming::SharedSpaces;
-use crate::base::error::Result;
 use crate::encode::added_tokens::Section;
-use crate::encode::sampling::{Sampling, SplitMix64};
 use crate::text::rules::TextRules;
 use crate::text::segment_table::Batch;
 
@@ -23,7 +21,6 @@ pub struct Session<'e> {
     place: usize,
     pub(super) caches: Caches,
     pub(super) scratch: Scratch,
-    pub(super) drawing: Option<Drawing>,
 }
 
 /// From this number on, sessions share the places of caches.
@@ -48,7 +45,7 @@ impl Tokenizer {
             }
         }
         let caches = caches.unwrap_or_default();
-        Session { tokenizer: self, place, caches, scratch: Scratch::default(), drawing: None }
+        Session { tokenizer: self, place, caches, scratch: Scratch::default() }
     }
 }
 
@@ -68,25 +65,6 @@ impl Session<'_> {
         self.tokenizer.is_wordpiece()
     }
 
-    /// Sets how tokenizations are sampled from now on; None: they are not.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`Error::Option`](crate::base::error::Error::Option) if words of the model are not drawn so.
-    pub(crate) fn set_sampling(&mut self, sampling: Option<&Sampling>) -> Result<()> {
-        let as_before = self.drawing.as_ref().map(|drawing| &drawing.sampling) == sampling;
-        if !as_before {
-            let model = &self.tokenizer.model;
-            let sampler = sampling.map(|sampling| model.sampler(sampling)).transpose()?;
-            self.drawing = sampling.zip(sampler).map(|(&sampling, sampler)| Drawing {
-                sampling,
-                sampler,
-                random: SplitMix64::of(sampling.seed, b""),
-            });
-        }
-        Ok(())
-    }
-
     /// Encodes a text.
     ///
     /// # Arguments
@@ -96,9 +74,6 @@ impl Session<'_> {
     /// * `encoding` - Where the tokens are written. It is cleared first.
     pub(crate) fn encode(&mut self, text: &str, spans: bool, encoding: &mut Encoding) {
         encoding.clear();
-        if let Some(drawing) = &mut self.drawing {
-            drawing.random = SplitMix64::of(drawing.sampling.seed, text.as_bytes());
-        }
         self.scratch.spans = spans;
         let added = match &self.tokenizer.text {
             TextRules::Composed(rules)
@@ -139,8 +114,8 @@ impl Session<'_> {
         position: &mut CharPosition<'_>,
         encoding: &mut Encoding,
     ) {
-        let Session { tokenizer, caches, scratch, drawing, .. } = self;
-        let cached = drawing.is_none() && !(spans && tokenizer.spans_depend_on_text());
+        let Session { tokenizer, caches, scratch, .. } = self;
+        let cached = !(spans && tokenizer.spans_depend_on_text());
         if !cached && tokenizer.splits_at_spaces {
             return self.encode_whole(range, spans, position, encoding);
         }
@@ -149,7 +124,7 @@ impl Session<'_> {
         if !cached {
             tokenizer.text.segments(section, |segment| {
                 tokenizer.find_words(&segment, scratch);
-                tokenize_anew(tokenizer, drawing.as_mut(), sum, scratch);
+                tokenize_anew(tokenizer, sum, scratch);
                 if spans {
                     let first = position.move_to(start + segment.start);
                     push_with_spans(tokenizer, first, scratch, encoding);

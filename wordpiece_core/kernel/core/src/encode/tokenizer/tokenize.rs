@@ -3,9 +3,7 @@
 use super::Tokenizer;
 use super::composed::CharacterOffsets;
 use crate::base::error::{Error, give_up};
-use crate::base::memory;
-use crate::encode::model::{ModelScratch, Sampler};
-use crate::encode::sampling::{Sampling, SplitMix64};
+use crate::encode::model::ModelScratch;
 use crate::encode::wordpiece::Token;
 use crate::text::byte_level::byte_character;
 use crate::text::composed::Composed;
@@ -39,14 +37,6 @@ impl Scratch {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|&(end, _)| end));
         self.ends.iter().zip(starts).filter(|((end, _), start)| end > start).count()
     }
-}
-
-/// What tokenizations are sampled with.
-pub(super) struct Drawing {
-    pub(super) sampling: Sampling,
-    pub(super) sampler: Sampler,
-    /// The numbers of the text.
-    pub(super) random: SplitMix64,
 }
 
 /// The most bytes of a text, as long as positions in it are of 32 bits.
@@ -86,7 +76,7 @@ impl Tokenizer {
                 let word = &mut scratch.word;
                 if segment.raw.len() > LONG {
                     // Of Hangul, accents are three times as long.
-                    memory::reserve_text(word, 3 * segment.raw.len());
+                    word.reserve(3 * segment.raw.len());
                 }
                 rules.normalize(segment.raw, word);
                 self.put_mark(word);
@@ -98,7 +88,7 @@ impl Tokenizer {
     /// Writes a piece of composed rules into the scratch: it is a word already.
     pub(super) fn take_piece(&self, piece: &Segment<'_>, scratch: &mut Scratch) {
         scratch.word.clear();
-        memory::push_str(&mut scratch.word, piece.raw);
+        scratch.word.push_str(piece.raw);
         self.take_word(piece, scratch);
     }
 
@@ -128,7 +118,7 @@ impl Tokenizer {
                 tokenize(&word[..*end], model, tokens);
             } else {
                 tokenize(&word[start..*end], model, part);
-                memory::extend_from_slice(tokens, part);
+                tokens.extend_from_slice(part);
             }
             (*until, start) = (tokens.len(), *end);
         }
@@ -157,33 +147,22 @@ impl Tokenizer {
                 origin.fill(place(index));
             }
             if origin.is_empty() && self.word_mark.is_some_and(|mark| mark != c) {
-                memory::resize(origin, self.word_mark.map_or(0, width), place(index));
+                origin.resize(self.word_mark.map_or(0, width), place(index));
             }
-            memory::resize(origin, origin.len() + width(c), place(index));
+            origin.resize(origin.len() + width(c), place(index));
         });
         debug_assert!(of_bytes || origin.len() == word.len());
     }
 }
 
-/// Tokenizes the words in the scratch, of which no cache can know: by sampling, or behind a sum of scores.
+/// Tokenizes the words in the scratch without a cache, because the result may depend on the sum of the
+/// scores before them.
 #[inline]
-pub(super) fn tokenize_anew(
-    tokenizer: &Tokenizer,
-    mut drawing: Option<&mut Drawing>,
-    sum: &mut f32,
-    scratch: &mut Scratch,
-) {
+pub(super) fn tokenize_anew(tokenizer: &Tokenizer, sum: &mut f32, scratch: &mut Scratch) {
     let model = &tokenizer.model;
-    tokenizer.tokenize_words(scratch, |word, scratch, tokens| {
-        match (&mut drawing, model.rounding()) {
-            (Some(Drawing { sampler, random, .. }), _) => {
-                model.sampled_tokens(word, sampler, random, scratch, tokens);
-            }
-            (None, Some(unigram)) => {
-                unigram.rounded_tokens(word, sum, &mut scratch.unigram, tokens);
-            }
-            (None, None) => model.tokens(word, scratch, tokens),
-        }
+    tokenizer.tokenize_words(scratch, |word, scratch, tokens| match model.rounding() {
+        Some(unigram) => unigram.rounded_tokens(word, sum, &mut scratch.unigram, tokens),
+        None => model.tokens(word, scratch, tokens),
     });
 }
 
@@ -192,13 +171,13 @@ fn find_pieces(rules: &Composed, raw: &str, scratch: &mut Scratch) {
     let Scratch { word, ends, origin, spans, .. } = scratch;
     let pieces = rules.segment_pieces(raw, *spans);
     word.clear();
-    memory::push_str(word, pieces.text.text());
+    word.push_str(pieces.text.text());
     ends.clear();
-    memory::extend(ends, pieces.ranges.iter().map(|range| (0, range.end)));
+    ends.extend(pieces.ranges.iter().map(|range| (0, range.end)));
     if *spans {
         let characters = CharacterOffsets::new(raw, (0, 0), true);
         origin.clear();
         let origins = pieces.text.origins(0..word.len());
-        memory::extend(origin, origins.iter().map(|&origin| characters.of(origin)));
+        origin.extend(origins.iter().map(|&origin| characters.of(origin)));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::{Add, Sub};
 
-use super::{Unigram, UnigramScratch, WINDOW};
+use super::{Unigram, UnigramScratch};
 use crate::base::trie::NONE;
 use crate::encode::wordpiece::Token;
 
@@ -62,7 +62,7 @@ impl Unigram {
         let scores = self.rounded.as_deref().expect("sums are rounded");
         let UnigramScratch { rounded, pieces, .. } = scratch;
         let unk_score = self.unk_score as f32;
-        self.find_best(word, scores, unk_score, *sum, WINDOW, rounded, pieces);
+        self.find_best(word, scores, unk_score, *sum, rounded, pieces);
         *sum = rounded.last().map_or(*sum, |node| node.score);
         self.push_tokens(word, pieces, tokens);
     }
@@ -87,9 +87,6 @@ impl Unigram {
         added.extend(pieces.iter().map(|&(.., id)| {
             if id == self.unk_id { self.unk_score as f32 } else { scores[id as usize] }
         }));
-        if nodes.len() != word.len() + 1 {
-            return 0.0; // longer than a window: then it is right behind no sum
-        }
         chosen.clear();
         chosen.resize(nodes.len(), false);
         pieces.iter().for_each(|&(_, end, _)| chosen[end as usize] = true);

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use crate::base::memory;
-
 /// The bytes of the raw text that a byte comes from, as the offsets of their beginning and their end.
 pub type Origin = (u32, u32);
 
@@ -26,7 +24,7 @@ impl AlignedText {
     /// * `aligned` - Whether origins are wanted.
     pub fn new(part: &str, start: usize, aligned: bool) -> Self {
         let mut text = String::new();
-        memory::push_str(&mut text, part);
+        text.push_str(part);
         AlignedText { text, origins: aligned.then(|| origins_of(part, start)), start: start as u32 }
     }
 
@@ -49,7 +47,7 @@ impl AlignedText {
     /// A copy of a range of the text.
     pub fn part(&self, range: Range<usize>) -> Self {
         let mut text = String::new();
-        memory::push_str(&mut text, &self.text[range.clone()]);
+        text.push_str(&self.text[range.clone()]);
         let origins = self.origins.as_ref().map(|origins| origins[range].to_vec());
         let first = origins.as_ref().and_then(|origins| origins.first());
         let start = first.map_or(self.start, |first| first.0);
@@ -58,9 +56,9 @@ impl AlignedText {
 
     /// Appends another text.
     pub fn append(&mut self, other: &Self) {
-        memory::push_str(&mut self.text, &other.text);
+        self.text.push_str(&other.text);
         if let (Some(origins), Some(more)) = (&mut self.origins, &other.origins) {
-            memory::extend_from_slice(origins, more);
+            origins.extend_from_slice(more);
         }
     }
 
@@ -88,7 +86,7 @@ impl AlignedText {
     pub(crate) fn rewrite(&mut self, write: impl FnOnce(&str, &mut Writer<'_>)) {
         let old = std::mem::take(self);
         let mut new = old.emptied();
-        memory::reserve_text(&mut new.text, old.text.len());
+        new.text.reserve(old.text.len());
         let rest = old.text.chars();
         let old_origins = old.origins.as_deref().unwrap_or_default();
         write(&old.text, &mut Writer { new: &mut new, old: &old, old_origins, rest, at: 0 });
@@ -98,7 +96,7 @@ impl AlignedText {
 
 /// The origins of text as it is: those of a byte are its whole character.
 fn origins_of(part: &str, start: usize) -> Vec<Origin> {
-    let mut origins = memory::with_capacity(part.len());
+    let mut origins = Vec::with_capacity(part.len());
     for (at, c) in part.char_indices() {
         let (from, to) = (start + at, start + at + c.len_utf8());
         origins.extend((from..to).map(|_| (from as u32, to as u32)));
@@ -141,15 +139,15 @@ impl Writer<'_> {
             }
             self.insert(c, origin);
         } else {
-            memory::push_char(&mut self.new.text, c);
+            self.new.text.push(c);
         }
     }
 
     /// Copies a range of the old text.
     pub fn copy(&mut self, range: Range<usize>) {
-        memory::push_str(&mut self.new.text, &self.old.text[range.clone()]);
+        self.new.text.push_str(&self.old.text[range.clone()]);
         if let Some(origins) = &mut self.new.origins {
-            memory::extend_from_slice(origins, &self.old_origins[range]);
+            origins.extend_from_slice(&self.old_origins[range]);
         }
     }
 
@@ -157,9 +155,9 @@ impl Writer<'_> {
     pub fn put(&mut self, content: &str, place: Option<usize>) {
         let origin = place.and_then(|at| self.old_origins.get(at)).copied();
         let origin = origin.unwrap_or(self.begin());
-        memory::push_str(&mut self.new.text, content);
+        self.new.text.push_str(content);
         if let Some(origins) = &mut self.new.origins {
-            memory::resize(origins, self.new.text.len(), origin);
+            origins.resize(self.new.text.len(), origin);
         }
     }
 
@@ -188,9 +186,9 @@ impl Writer<'_> {
     }
 
     fn insert(&mut self, c: char, origin: Origin) {
-        memory::push_char(&mut self.new.text, c);
+        self.new.text.push(c);
         if let Some(origins) = &mut self.new.origins {
-            memory::resize(origins, self.new.text.len(), origin);
+            origins.resize(self.new.text.len(), origin);
         }
     }
 }

@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use super::user_regex::UserRegex;
 use crate::base::error::Result;
-use crate::base::memory;
 use crate::text::unicode::is_whitespace;
 
 /// What a text is searched for.
@@ -175,7 +174,7 @@ impl Splitting {
             let range = start + range.start..start + range.end;
             match pieces[first..].last_mut() {
                 Some(last) if joins => last.end = range.end,
-                _ => memory::push(pieces, range),
+                _ => pieces.push(range),
             }
         });
         remove_empty(pieces, first);

@@ -8,7 +8,6 @@ use super::aligned::AlignedText;
 use super::matches::{Behavior, Matcher, PatternText, Splitting};
 use super::normalizer::{prepend, replace, to_byte_characters};
 use crate::base::error::{Error, Result};
-use crate::base::memory;
 use crate::text::patterns::Pattern;
 use crate::text::unicode::is_punctuation;
 
@@ -248,7 +247,7 @@ impl Pieces {
 
     /// Splits every piece into others.
     fn split(&mut self, mut split: impl FnMut(&str, usize, &mut Vec<Range<usize>>)) {
-        let mut pieces = memory::with_capacity(self.ranges.len());
+        let mut pieces = Vec::with_capacity(self.ranges.len());
         for range in &self.ranges {
             split(&self.text.text()[range.clone()], range.start, &mut pieces);
         }
@@ -288,7 +287,7 @@ impl PreTokenizer {
             PreTokenizer::Pattern(pattern) => pieces.split(|text, start, found| {
                 pattern.segments(text, |piece| {
                     let start = start + piece.start;
-                    memory::push(found, start..start + piece.raw.len());
+                    found.push(start..start + piece.raw.len());
                 });
             }),
             PreTokenizer::FixedLength(length) => pieces.split(|text, start, found| {
