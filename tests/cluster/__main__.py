@@ -1,6 +1,6 @@
 """The suite of `make test-cluster`: jobs on Flink, Spark and Prism, with stores and with faults.
 
-    python -m tests.cluster [--list] [--open] [WORD...]
+    python -m tests.cluster [--list] [--smoke] [--open] [WORD...]
 
 runs the cases whose names hold all the words, and prints a table of them. It exits with 1 if one of
 them failed or wrote other bytes than a local run.
@@ -35,10 +35,12 @@ def main() -> int:
     """Runs the suite. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster")
     parser.add_argument("--list", action="store_true", help="only say which cases there are")
+    parser.add_argument("--smoke", action="store_true", help="one job on Prism, one on Flink")
     parser.add_argument("--open", action="store_true", help="run without namespaces")
     parser.add_argument("words", nargs="*", help="words in the names of the cases to run")
     given = parser.parse_args()
-    chosen = [case for case in _all_cases() if all(word in case.name for word in given.words)]
+    known = cases.SMOKE if given.smoke else _all_cases()
+    chosen = [case for case in known if all(word in case.name for word in given.words)]
     if given.list or not chosen:
         print("\n".join(case.name for case in chosen) or "no case has such a name")
         return 0 if chosen else 2

@@ -177,15 +177,13 @@ class Servers:
 
     # --- Beam and Flink --------------------------------------------------------------------------
 
-    def start_job_server(
-        self, library: str, *program: str, port: int = JOB_SERVER, **more: str
-    ) -> None:
+    def start_job_server(self, library: str, *program: str, **more: str) -> None:
         """Starts a job server of Beam. `program`: its class and options of its own."""
-        ports = [f"--job-port={port}", f"--artifact-port={port - 1}"]
+        ports = [f"--job-port={JOB_SERVER}", f"--artifact-port={JOB_SERVER - 1}"]
         where = ["--job-host=127.0.0.1", *ports, "--expansion-port=-1"]
         staged = f"--artifacts-dir={self.directory / 'staged'}"
         command = java(library, *program, *where, staged, heap="1500m")
-        self.start(f"job-server-{port}", command, **more).wait_for(lambda: is_open(port))
+        self.start("job-server", command, **more).wait_for(lambda: is_open(JOB_SERVER))
 
     def start_embedded(self) -> None:
         """Starts a job server that runs Flink in its own process."""
@@ -225,7 +223,7 @@ class Servers:
 
     def replace_job_server(self) -> None:
         """Kills the job server, and starts another one."""
-        self.running[f"job-server-{JOB_SERVER}"].stop()
+        self.running["job-server"].stop()
         self.start_in_flink_client()
 
     def replace_job_manager(self) -> None:
@@ -243,14 +241,6 @@ class Servers:
             archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n\n")
         run = ["org.apache.flink.client.cli.CliFrontend", "run", "-c", FLINK_JOB_SERVER, str(jar)]
         self.start_job_server("flink", *run, "--flink-master=[auto]", FLINK_CONF_DIR=str(HERE))
-
-    def job_server_for_masters(self) -> int:
-        """The port of a job server that takes the address of Flink from jobs, as the one in Flink's
-        client does not. It sends all libraries of Beam with each job."""
-        port = JOB_SERVER + 100
-        if f"job-server-{port}" not in self.running:
-            self.start_job_server("beam-flink", FLINK_JOB_SERVER, port=port)
-        return port
 
     def start_task_manager(self, number: int) -> None:
         """Starts a TaskManager."""

@@ -88,23 +88,12 @@ def _reshard(inputs: Path, state: Path) -> Call:
 _FOLLOW = ("--follow", "--poll", "0.1s", "--until-idle", "0s")
 
 
-def _follow_count(inputs: Path, state: Path) -> Call:
-    return [*_count(inputs, state), *_FOLLOW]
-
-
 def _follow_encode(inputs: Path, state: Path) -> Call:
-    return [*_encode(inputs, state), *_FOLLOW, "--delete-removed"]
-
-
-def _one_more(inputs: Path, state: Path) -> None:
-    """A table of one file, and another file to come."""
-    _inputs(inputs / "in", _TEXTS, "a")
-    run(_follow_count(inputs, state))
-    _inputs(inputs / "in", ["an other text"], "b")
+    return [*_encode(inputs, state), *_FOLLOW]
 
 
 def _coming_and_going(inputs: Path, state: Path) -> None:
-    """Of three inputs one has a shard, one has a shard and is deleted, and one is to come."""
+    """Prepare three inputs: one with a shard, one with a shard and deleted, one without."""
     _two_shards(inputs, state)
     run(_follow_encode(inputs, state))
     (inputs / "in" / "a.parquet").unlink()
@@ -168,7 +157,6 @@ SCENARIOS = {
         Scenario("encode", bad_and_good_shards, _encode),
         Scenario("encode-again", _old_shards, _encode),
         Scenario("encode-layout", _long_and_short, _reshard),
-        Scenario("count-follow", _one_more, _follow_count),
         Scenario("encode-follow", _coming_and_going, _follow_encode),
     )
 }
@@ -255,8 +243,6 @@ def tree(folder: Path) -> dict[str, bytes]:
     def content(path: Path) -> bytes:
         if path.name == "run.json":
             return b"what a run took"
-        if path.name == ".commits.jsonl":
-            return b"when it was committed"
         return _COMMIT.sub(b"", without_ids(path.read_bytes()))
 
     for above, folders, files in os.walk(folder):
