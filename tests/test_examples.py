@@ -117,7 +117,6 @@ def test_the_commands_of_the_recipes_run() -> None:
     rows = ({"text": text, "lang": "en" if i % 3 else "fr"} for i, text in enumerate(texts[400:]))
     Path("corpus/languages.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     commands = [shlex.split(line) for block in blocks("sh", RECIPES) for line in block.splitlines()]
-    assert len(commands) == 18
     for program, *words in commands:
         assert program == "wordpiece"
         done(*words)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import random
+import shutil
 import subprocess
 import sysconfig
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -211,11 +214,17 @@ def process(*args: str | Path, **options: Any) -> Outcome:
 
 
 def train_tokenizer(directory: Path, texts: Sequence[str], *options: str) -> str:
-    """Trains on texts; returns the tokenizer directory."""
+    """Train on texts, once in this process, and return the tokenizer directory."""
+    shutil.copytree(_trained(tuple(texts), options), directory / "tokenizer")
+    return str(directory / "tokenizer")
+
+
+@cache
+def _trained(texts: tuple[str, ...], options: tuple[str, ...]) -> Path:
+    directory = Path(tempfile.mkdtemp())
     shard = write_shard(directory / "train.txt", texts)
-    output = str(directory / "tokenizer")
-    done("train", shard, "--output", output, "--quiet", *options, *ONE_WORKER)
-    return output
+    done("train", shard, "--output", directory / "tokenizer", "--quiet", *options, *ONE_WORKER)
+    return directory / "tokenizer"
 
 
 # --- What plain Python makes of it ----------------------------------------------------------------

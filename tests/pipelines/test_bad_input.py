@@ -25,7 +25,6 @@ from .corpora import (
     english,
     files_below,
     manifest,
-    process,
     table_rows,
     vocab_of,
     wordpiece,
@@ -125,7 +124,7 @@ def test_a_fault_met_by_a_worker_is_the_same_line(tmp_path: Path, vocab: Path) -
     (tmp_path / "in.jsonl").write_bytes(LINES + b'{"text": 3}\n')
     beam = ["--", "--direct_running_mode=multi_threading", "--direct_num_workers=2"]
     args = ["encode", tmp_path / "in.jsonl", "--tokenizer", vocab, "--output", tmp_path / "out"]
-    outcome = process(*args, *beam)
+    outcome = wordpiece(*args, *beam)
     assert outcome.fault == (
         f"{tmp_path / 'in.jsonl'}: the lines after byte 0 cannot be read as JSON (JSON parse error:"
         " Column(/text) changed from string to number in row 2)"

@@ -84,7 +84,8 @@ def store() -> Iterator[s3.Store]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "has_address"), [("in_memory", False), ("multi_processing", True)]
+    ("mode", "has_address"),
+    [("in_memory", False), pytest.param("multi_processing", True, marks=pytest.mark.soak)],
 )
 def test_the_environment_opens_a_store(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store: s3.Store, mode: str, has_address: bool
@@ -94,11 +95,12 @@ def test_the_environment_opens_a_store(
     if has_address:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{store.address}")
         words, source = "s3://corpora/words", "s3://corpora/in"
-    outcome = process("count", source, "--output", words, *beam)
+    run = process if has_address else wordpiece
+    outcome = run("count", source, "--output", words, *beam)
     assert outcome.status == 0, outcome.err
     assert store.files("corpora/words")["_manifest.json"]
     out = str(tmp_path / "tokenizer")
-    outcome = process("train", "--word-counts", words, "--vocab-size", "90", "--output", out, *beam)
+    outcome = run("train", "--word-counts", words, "--vocab-size", "90", "--output", out, *beam)
     assert outcome.status == 0, outcome.err
     assert s3.SECRET.encode() not in b"".join(files_below(tmp_path).values())
 

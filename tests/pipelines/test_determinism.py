@@ -28,6 +28,7 @@ from .corpora import (
 
 TEXTS = multilingual(40) + english(260)
 SIZE = ["--vocab-size", "420"]
+SOAK = pytest.mark.soak
 RUNNERS = {
     "in memory": "--direct_running_mode=in_memory --direct_num_workers=1",
     "2 threads": "--direct_running_mode=multi_threading --direct_num_workers=2",
@@ -63,7 +64,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory / "words"
 
 
-@pytest.mark.parametrize("ending", [".txt", ".parquet"])
+@pytest.mark.parametrize("ending", [pytest.param(".txt", marks=SOAK), ".parquet"])
 def test_vocabulary_and_ids_are_the_same_for_1_or_50_shards_in_any_order(
     tmp_path: Path, trained: str, ending: str
 ) -> None:
@@ -96,7 +97,9 @@ def test_the_least_memory_for_tables_gives_the_bytes_of_the_default(tmp_path: Pa
     assert files_below(tmp_path / "least") == files_below(tmp_path / "default")
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize(
+    "runner", ["in memory", "2 threads", pytest.param("2 processes", marks=SOAK)]
+)
 def test_any_number_of_workers_of_any_kind_gives_the_same_bytes(
     tmp_path: Path, trained: str, words: Path, runner: str
 ) -> None:
@@ -120,7 +123,9 @@ BPE = {
 }
 
 
-@pytest.mark.parametrize("boundary", BPE)
+@pytest.mark.parametrize(
+    "boundary", [pytest.param("</w>", marks=SOAK), pytest.param("▁", marks=SOAK), "bytes"]
+)
 def test_bpe_with_workers_and_small_budgets_gives_the_same_bytes(
     tmp_path: Path, words: Path, boundary: str
 ) -> None:
@@ -132,6 +137,7 @@ def test_bpe_with_workers_and_small_budgets_gives_the_same_bytes(
     assert rounds(tmp_path / "cut") > rounds(tmp_path / "whole") == 1
 
 
+@pytest.mark.soak
 def test_the_words_of_gpt2_are_the_same_for_1_or_50_shards(tmp_path: Path) -> None:
     args = ["--pre-tokenizer", "gpt2", *BPE["bytes"], "--output"]
     done("train", write_shard(tmp_path / "one.txt", TEXTS), *args, tmp_path / "1")
@@ -143,8 +149,8 @@ def test_the_words_of_gpt2_are_the_same_for_1_or_50_shards(tmp_path: Path) -> No
     ("criterion", "least"),
     [
         ("pmi", "auto"),
-        pytest.param("frequency", "auto", marks=pytest.mark.soak),
-        ("frequency", "1"),
+        pytest.param("frequency", "auto", marks=SOAK),
+        pytest.param("frequency", "1", marks=SOAK),
     ],
 )
 def test_a_small_budget_makes_more_rounds_and_the_same_bytes(
@@ -162,6 +168,7 @@ def test_a_small_budget_makes_more_rounds_and_the_same_bytes(
     assert 1 == rounds(outputs["1.0"]) < rounds(outputs["0.3"]) < rounds(outputs["0.1"])
 
 
+@pytest.mark.soak
 def test_workers_and_small_budgets_together_give_the_same_bytes(
     tmp_path: Path, trained: str, words: Path
 ) -> None:

@@ -68,6 +68,7 @@ def calls(place: str, vocab: str, tmp_path: Path) -> Iterator[list[str]]:
 # --- What lasts -----------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_a_fault_that_lasts_ends_every_job_with_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, vocab: str, store: s3.Store
 ) -> None:
@@ -157,6 +158,7 @@ def test_the_first_error_waits_for_what_has_begun() -> None:
 # --- What is sent ---------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_half_a_shard_never_appears_when_the_process_ends(
     tmp_path: Path, store: s3.Store, vocab: str
 ) -> None:

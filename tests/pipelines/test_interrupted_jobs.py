@@ -47,7 +47,12 @@ def made(output: str) -> dict[str, bytes]:
     return {name: files[name] for name in files if name != "run.json"}
 
 
-@pytest.mark.parametrize("job", JOBS)
+QUICK = ("count", "train", "encode")
+
+
+@pytest.mark.parametrize(
+    "job", [job if job in QUICK else pytest.param(job, marks=pytest.mark.soak) for job in JOBS]
+)
 def test_a_job_that_is_killed_and_run_again_gives_the_same_bytes(inputs: Path, job: str) -> None:
     call, states = JOBS[job]
     for state in states:
@@ -67,7 +72,14 @@ def fixed(inputs: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [added, fixed])
-@pytest.mark.parametrize("job", ["count", "encode", "encode, followed", "encode, resharded"])
+@pytest.mark.parametrize(
+    "job",
+    [
+        *("count", "encode"),
+        pytest.param("encode, followed", marks=pytest.mark.soak),
+        pytest.param("encode, resharded", marks=pytest.mark.soak),
+    ],
+)
 def test_inputs_may_change_between_a_kill_and_the_next_run(
     inputs: Path, job: str, change: Callable[[Path], None]
 ) -> None:

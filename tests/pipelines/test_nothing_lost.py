@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -258,17 +256,16 @@ def test_links_to_files_elsewhere_are_read_and_links_to_nothing_are_named(tmp_pa
 
 
 def test_an_encrypted_column_is_named_and_the_other_shards_are_finished(
-    tmp_path: Path, tokenizer: str
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = pa.table({"text": TEXTS[:10], "id": range(10)})
     options: dict[str, Any] = {"plain_footer": True, "algorithm": "AES_GCM_V1"}
     write_shard(tmp_path / "in" / "good.parquet", TEXTS)
     write_encrypted(tmp_path / "in" / "e.parquet", table, ["text"], **options)
-    args = [sys.executable, "-m", "pipelines.commands.cli", "encode", "in", "--output", "out"]
-    args += ["--tokenizer", tokenizer]
-    ended = subprocess.run(args, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1
-    assert f"{tmp_path}/in/e.parquet: column 'text' is encrypted" in ended.stderr
+    monkeypatch.chdir(tmp_path)
+    outcome = wordpiece("encode", "in", "--output", "out", "--tokenizer", tokenizer)
+    assert outcome.status == 1
+    assert f"{tmp_path}/in/e.parquet: column 'text' is encrypted" in outcome.err
     assert (tmp_path / "out" / "good.parquet").exists()
 
     write_encrypted(tmp_path / "in" / "e.parquet", table, ["id"], **options)

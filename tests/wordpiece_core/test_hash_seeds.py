@@ -22,7 +22,7 @@ TEXT = wp.TextOptions().for_kernel()
 
 
 def run(code: str) -> str:
-    """What a program prints, in a process of its own."""
+    """Run a program in a new process, and return its output."""
     command = [sys.executable, "-c", BEGIN + textwrap.dedent(code)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.returncode, done.stderr[-2000:])

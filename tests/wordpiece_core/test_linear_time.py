@@ -18,6 +18,8 @@ from wordpiece_core import _kernel
 
 from ..parity.random_cases import load
 
+pytestmark = pytest.mark.soak  # it compares times
+
 Work = Callable[[], Any]
 
 OFFSETS = wp.EncodingOptions(columns=["offset_mapping"], add_special_tokens=False)

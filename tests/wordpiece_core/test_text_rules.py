@@ -54,6 +54,7 @@ def pieces(text: str, rules: pre_tokenizers.ByteLevel = BYTE_LEVEL) -> list[str]
     return [text[start:end] for _, (start, end) in rules.pre_tokenize_str(text)]
 
 
+@pytest.mark.soak
 def test_gpt2_words_of_every_code_point_are_those_of_tokenizers() -> None:
     texts = rows("xc7")
     for text, found in zip(texts, words(texts), strict=True):
@@ -100,7 +101,9 @@ def normalized(text: str, rules: Any) -> str:
     return "".join(words([text], rules=rules)[0])
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    "rule", ["nmt_nfkc", *(pytest.param(rule, marks=pytest.mark.soak) for rule in RULES[1:])]
+)
 def test_every_code_point_is_normalized_as_sentencepiece_does(rule: str) -> None:
     mine, theirs = of_sentencepiece(rule, collapse=True, dummy=True)
     for text in rows("ac b"):

@@ -213,7 +213,7 @@ def test_a_wrong_call_ends_with_2_and_touches_nothing(
 
 def test_a_failed_job_ends_with_1_and_debug_shows_where(tmp_path: Path) -> None:
     args = ["count", tmp_path / "nothing.txt", "--output", tmp_path / "words"]
-    outcome = process(*args)
+    outcome = wordpiece(*args)
     assert outcome.status == 1
     assert outcome.err == f"wordpiece: {tmp_path / 'nothing.txt'}: no such file or directory\n"
     debug = process(*args, "--debug")
@@ -222,6 +222,7 @@ def test_a_failed_job_ends_with_1_and_debug_shows_where(tmp_path: Path) -> None:
     assert "input_files.py" in debug.err
 
 
+@pytest.mark.soak
 def test_an_interrupted_count_says_that_it_starts_again(tmp_path: Path) -> None:
     text = write_shard(tmp_path / "a.txt", english(30))
     args = ["count", text, "--output", tmp_path / "words"]

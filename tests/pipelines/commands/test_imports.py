@@ -1,12 +1,15 @@
-"""What does not need Beam does not wait for it to be imported."""
+"""Commands that do not need Beam do not import it."""
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ..corpora import process
+
+soak = partial(pytest.param, marks=pytest.mark.soak)
 
 
 @pytest.mark.parametrize(
@@ -14,10 +17,10 @@ from ..corpora import process
     [
         (["encode", "--help"], 0),
         (["inspect", "VOCAB", "hug"], 0),
-        (["inspect", "FINISHED"], 0),
-        (["count", "TEXT", "--output", "OUT", "--ouput", "X"], 2),
-        (["count", "TEXT", "--output", "OUT", "--config", "NOWHERE"], 2),
-        (["encode", "TEXT", "--tokenizer", "VOCAB", "--output", "FINISHED"], 0),
+        soak(["inspect", "FINISHED"], 0),
+        soak(["count", "TEXT", "--output", "OUT", "--ouput", "X"], 2),
+        soak(["count", "TEXT", "--output", "OUT", "--config", "NOWHERE"], 2),
+        soak(["encode", "TEXT", "--tokenizer", "VOCAB", "--output", "FINISHED"], 0),
         (["encode", "TEXT", "--tokenizer", "NOWHERE", "--output", "OUT"], 1),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -175,13 +174,7 @@ def test_a_wrong_call_is_one_line(vocab: Path, args: list[str], status: int, rea
     assert outcome.fault.startswith(reason)
 
 
-def test_help_lists_it_and_beam_is_never_loaded(vocab: Path) -> None:
+def test_help_lists_it() -> None:
     assert "  inspect  Show how TEXT is" in done("--help").out
     help_text = done("inspect", "--help").out
     assert max(map(len, help_text.splitlines())) <= 100
-    code = (
-        "import sys\nfrom pipelines.commands.cli import main\n"
-        f"try: main(['inspect', {str(vocab)!r}, 'x'])\n"
-        "except SystemExit: assert not {'apache_beam', 'grpc'} & sys.modules.keys()"
-    )
-    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

@@ -20,7 +20,6 @@ from tests.wordpiece_core.test_measures import plain_measures
 from tests.wordpiece_core.tokenizer.test_library_measures import byte_level_bpe, plain_of_spaced
 from wordpiece_core import InputError, OptionError, Tokenizer
 
-PROCESSES = ("--direct_running_mode=multi_processing", "--direct_num_workers=2")
 LANGUAGES = ["en", "日本", None, "[red]x[/red]\x1b[31m\n"]
 TEXTS = [*multilingual(300, seed=3), "長い文章" * 40, "a b a b a b"]
 
@@ -109,7 +108,7 @@ def test_the_table_is_the_same_for_any_sharding_and_workers(
     rows = pa.concat_tables([pq.read_table(corpus / n) for n in ("b.parquet", "a.parquet")])
     for i in range(7):
         pq.write_table(rows.slice(i * 50, 50), tmp_path / f"{6 - i}.parquet", row_group_size=9)
-    ways = [(corpus, ()), (corpus, ONE_WORKER[1:]), (tmp_path, ()), (tmp_path, PROCESSES)]
+    ways = [(corpus, ()), (corpus, ONE_WORKER[1:]), (tmp_path, ())]
     tables = [
         pipelines.compare([uncased, bpe], on=on, group_column="lang", beam_args=args, quiet=True)
         for on, args in ways

@@ -11,6 +11,7 @@ import pytest
 from pipelines.counting import parts as last_steps
 from pipelines.counting import word_table
 
+from ...quick import parametrize
 from ..corpora import (
     counted,
     done,
@@ -46,7 +47,7 @@ def parts(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("tiny_tables")
-@pytest.mark.parametrize("counted_anew", [0, 1, 3])
+@parametrize("counted_anew", [0, 1, 3], quick=1)
 def test_tables_and_new_text_give_the_bytes_of_counting_all_at_once(
     tmp_path: Path, parts: list[str], counted_anew: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

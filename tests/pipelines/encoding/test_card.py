@@ -11,6 +11,7 @@ import pytest
 import yaml
 from huggingface_hub import DatasetCard
 
+from ...quick import parametrize
 from ..corpora import (
     done,
     english,
@@ -93,7 +94,7 @@ def test_the_card_of_files_of_ids_says_their_type(tmp_path: Path, tokenizer: str
     assert "compression" not in text
 
 
-@pytest.mark.parametrize("follow", [[], ["--follow", "--until-idle", "0.3s", "--poll", "0.1s"]])
+@parametrize("follow", [[], ["--follow", "--until-idle", "0.3s", "--poll", "0.1s"]], quick=1)
 def test_a_card_of_somebody_else_stays(tmp_path: Path, call: list[str], follow: list[str]) -> None:
     out = tmp_path / "out"
     done(*call, *follow, "--output", out)

@@ -13,6 +13,7 @@ from transformers import AutoTokenizer
 
 import wordpiece_core as wp
 
+from ...quick import parametrize
 from ..corpora import (
     ENDINGS,
     SPECIAL,
@@ -94,7 +95,7 @@ def test_columns_on_request_are_those_of_tokenizers(tmp_path: Path, tokenizer: s
     assert table["special_tokens_mask"].to_pylist() == [*marks, None]
 
 
-@pytest.mark.parametrize(
+@parametrize(
     "options",
     [
         {"lowercase": False},
@@ -104,6 +105,7 @@ def test_columns_on_request_are_those_of_tokenizers(tmp_path: Path, tokenizer: s
         {"max_word_length": 5, "continuing_prefix": "@@"},
         {"special_tokens": "bert"},
     ],
+    quick=2,
     ids=str,
 )
 def test_what_was_trained_is_encoded_and_everybody_loads_it(

@@ -12,6 +12,7 @@ from tokenizers import Encoding, Tokenizer
 
 from pipelines.files import line_input, parquet_input
 
+from ...quick import parametrize
 from ..corpora import (
     column,
     done,
@@ -251,7 +252,7 @@ def test_a_null_in_a_pair_makes_a_null_row(tmp_path: Path, tokenizer: str) -> No
 # --- Truncation -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("more", [("--columns", "offset_mapping"), ("--no-special-tokens",)])
+@parametrize("more", [("--columns", "offset_mapping"), ("--no-special-tokens",)], quick=1)
 @pytest.mark.parametrize("pairs", [False, True])
 def test_rows_that_are_cut_and_their_tokens_are_counted(
     tmp_path: Path, tokenizer: str, more: tuple[str, ...], pairs: bool

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ...quick import parametrize
 from ..corpora import done, english, files_below, multilingual, train_tokenizer, write_shard
 
 TEXTS: list[str | None] = [None, "", *multilingual(200), None, None, ""]
@@ -113,7 +114,7 @@ def test_files_of_other_writers_are_written_anew_where_they_are_stored_otherwise
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
-@pytest.mark.parametrize("threads", [1, 5])
+@parametrize("threads", [1, 5], quick=1)
 def test_neither_threads_nor_what_the_kernel_writes_leave_a_trace_in_the_rows(
     tmp_path: Path,
     tokenizer: str,

@@ -180,6 +180,7 @@ def test_shards_of_deleted_inputs_stay(dataset: Dataset) -> None:
     assert files_below(dataset.output) == before
 
 
+@pytest.mark.soak
 def test_a_commit_that_was_killed_is_completed(dataset: Dataset) -> None:
     dataset.write("a.txt")
     killed_before(1, r"written .*/\.manifest\.json", *dataset.call(*FOLLOW))

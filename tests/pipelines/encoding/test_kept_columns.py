@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import load_dataset
 
+from ...quick import parametrize
 from ..corpora import ONE_WORKER, done, wordpiece
 from ..files.test_csv_and_arrow import UNUSUAL
 
@@ -73,7 +74,7 @@ MIXED = {
 }
 
 
-@pytest.mark.parametrize("follow", [(), ("--follow", "--poll", "0.1s", "--until-idle", "0s")])
+@parametrize("follow", [(), ("--follow", "--poll", "0.1s", "--until-idle", "0s")], quick=1)
 def test_shards_of_inputs_with_other_columns_have_one_schema(
     tmp_path: Path, tokenizer: Path, follow: tuple[str, ...]
 ) -> None:

@@ -80,6 +80,7 @@ def test_inputs_on_the_hub_are_read_as_local_ones(
     assert found == expected
 
 
+@pytest.mark.soak
 def test_what_is_not_on_the_hub_is_named_in_one_line(tmp_path: Path, endpoint: str) -> None:
     env = environment(endpoint, tmp_path)
     for place in ("hf://datasets/owner/name/no.txt", "hf://datasets/owner/none/a.txt"):
@@ -87,6 +88,7 @@ def test_what_is_not_on_the_hub_is_named_in_one_line(tmp_path: Path, endpoint: s
         assert outcome.fault.startswith(f"{place}: ")
 
 
+@pytest.mark.soak
 def test_a_hub_that_does_not_answer_is_a_fault_of_storage(tmp_path: Path) -> None:
     env = environment("http://127.0.0.1:9", tmp_path)
     place = "hf://datasets/owner/name/a.txt"
@@ -94,6 +96,7 @@ def test_a_hub_that_does_not_answer_is_a_fault_of_storage(tmp_path: Path) -> Non
     assert outcome.fault.startswith(f"{place}: cannot be reached")
 
 
+@pytest.mark.soak
 def test_outputs_on_the_hub_are_those_of_local_runs(tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
@@ -113,6 +116,7 @@ def test_outputs_on_the_hub_are_those_of_local_runs(tmp_path: Path) -> None:
     assert far_files == near
 
 
+@pytest.mark.soak
 def test_a_repository_that_does_not_exist_is_named(tmp_path: Path, endpoint: str) -> None:
     shard = write_shard(tmp_path / "a.txt", TEXTS)
     call = ["count", shard, "--output", "hf://datasets/owner/none"]

@@ -15,6 +15,7 @@ from pipelines.files import json_input, line_input
 from pipelines.files.inputs import Range, TextColumns, open_shard
 from wordpiece_core.errors import InputError
 
+from ...quick import parametrize
 from ..shard_files import (
     COMPRESS,
     characters,
@@ -244,7 +245,7 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize("bad", BAD_LINES)
-@pytest.mark.parametrize("ending", ["", ".zst"])
+@parametrize("ending", ["", ".zst"], quick=1)
 def test_a_bad_json_line_is_an_error_that_says_about_where(
     tmp_path: Path, bad: str, ending: str
 ) -> None:

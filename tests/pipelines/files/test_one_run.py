@@ -17,6 +17,7 @@ from pipelines.files.publishing import Publication
 from wordpiece_core import storage
 from wordpiece_core.errors import OutputError
 
+from ...quick import parametrize
 from ..corpora import (
     ONE_WORKER,
     Outcome,
@@ -100,7 +101,7 @@ def running_another_before(
     return outcomes
 
 
-@pytest.mark.parametrize(
+@parametrize(
     ("command", "look"),
     [
         ("count", 2),  # between two shards
@@ -109,6 +110,7 @@ def running_another_before(
         ("encode", 2),  # before the shards have names
         ("encode", 3),  # before the manifest
     ],
+    quick=3,
 )
 def test_a_run_that_another_has_taken_over_from_fails_and_the_other_is_whole(
     tmp_path: Path,

@@ -20,6 +20,8 @@ from wordpiece_core.errors import InputError, OptionError, OutputError, StorageE
 from wordpiece_core.storage import open_filesystem
 from wordpiece_core.uri import inside, join
 
+from ...quick import parametrize
+
 
 @pytest.fixture(params=["local", "store", "store?region=x", "store_that_closes"])
 def directory(request: pytest.FixtureRequest, tmp_path: Path) -> str:
@@ -54,7 +56,7 @@ def write_half(path: str, error: type[BaseException], size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [4, outputs.MEMORY_BYTES + 1])
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, InputError])
+@parametrize("error", [ValueError, KeyboardInterrupt, InputError], quick=2)
 def test_a_writer_that_fails_leaves_what_was_there(
     directory: str, error: type[BaseException], size: int
 ) -> None:

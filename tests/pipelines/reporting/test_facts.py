@@ -1,4 +1,4 @@
-"""What a page shows, checked against plain Python: word lists and sizes."""
+"""Compare the word lists and sizes of a page with plain Python."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SMALL = Tokenizer(train(dict(COUNTS), vocab_size=80, criterion="frequency").voca
 
 
 def notable(rows: int) -> NotableWords:
-    """The notable words of the table, from parts of so many rows, the last part first."""
+    """Return the notable words of the table in parts of `rows` rows, combined backwards."""
     starts = [*range(0, len(TABLE), rows)][::-1]
     return combined(tokenize_words(TABLE.slice(start, rows), [LARGE, SMALL]) for start in starts)
 

@@ -63,6 +63,7 @@ def test_a_local_run_has_all_figures_at_its_end(mode: str) -> None:
     assert run([f"--direct_running_mode={mode}", "--direct_num_workers=2"]) == DONE
 
 
+@pytest.mark.soak
 def test_an_encoding_reports_from_other_processes_what_its_manifest_says(tmp_path: Path) -> None:
     for name in "ab":
         write_shard(tmp_path / "in" / f"{name}.parquet", ["the cat", "the dog"] * 100)

@@ -95,6 +95,7 @@ def test_the_output_is_a_tokenizer_in_all_respects(
     assert new.spec.text == old.spec.text
 
 
+@pytest.mark.soak
 def test_memory_and_workers_do_not_change_the_bytes(
     tmp_path: Path, base: Path, domain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from ..corpora import (
     config,
     done,
@@ -18,6 +20,7 @@ from ..stopping import killed_before
 SIZE = ["--vocab-size", "150", "--round-budget", "0.1"]  # five rounds
 
 
+@pytest.mark.soak
 def test_only_the_rounds_that_were_not_finished_are_made_again(
     tmp_path: Path, shards: Path
 ) -> None:
@@ -70,6 +73,7 @@ def test_a_work_directory_of_other_options_is_refused(tmp_path: Path, shards: Pa
     done(*train, "--vocab-size", "150", "--round-budget", "0.5")  # how much is held is free
 
 
+@pytest.mark.soak
 def test_a_call_that_is_refused_leaves_what_a_killed_training_has_done(
     tmp_path: Path, shards: Path
 ) -> None:

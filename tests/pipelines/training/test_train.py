@@ -13,6 +13,7 @@ import pipelines
 from pipelines.counting import word_table
 from wordpiece_core import reference
 
+from ...quick import parametrize
 from ..corpora import (
     ONE_WORKER,
     SPECIAL,
@@ -69,7 +70,7 @@ def test_the_vocabulary_is_that_of_plain_python(tmp_path: Path) -> None:
     assert len(merges_of(tmp_path / "tok")) > 50
 
 
-@pytest.mark.parametrize(
+@parametrize(
     "options",
     [
         {"criterion": "likelihood"},
@@ -80,6 +81,7 @@ def test_the_vocabulary_is_that_of_plain_python(tmp_path: Path) -> None:
         {"continuing_prefix": "", "initial_alphabet": "x"},
         {"continuing_prefix": "@@", "criterion": "likelihood", "min_pair_count": 2},
     ],
+    quick=3,
     ids=str,
 )
 def test_training_options_are_those_of_the_reference(

@@ -6,13 +6,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 import tokenizers
 from tokenizers import pre_tokenizers
 
 from wordpiece_core import symbols
 from wordpiece_core.reference import bpe_training
 
+from ...quick import parametrize
 from ..corpora import (
     config,
     counted,
@@ -49,7 +49,7 @@ def assert_is_reference(tokenizer: Path, specified: Any) -> None:
     assert merges_of(tokenizer) == [merge._asdict() for merge in specified.merges]
 
 
-@pytest.mark.parametrize(
+@parametrize(
     ("options", "text"),
     [
         ({"limit_alphabet": 60, "initial_alphabet": "zé漢"}, {}),
@@ -58,6 +58,7 @@ def assert_is_reference(tokenizer: Path, specified: Any) -> None:
         ({"word_boundary": "▁", "byte_fallback": True}, {"pre_tokenizer": "whitespace"}),
         ({"word_boundary": "bytes", "min_pair_count": 3}, {}),
     ],
+    quick=2,
     ids=str,
 )
 def test_the_options_of_training_are_those_of_the_reference(

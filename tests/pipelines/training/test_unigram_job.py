@@ -38,6 +38,7 @@ def test_the_pieces_are_those_of_a_training_in_memory(tmp_path: Path, shards: Pa
     assert all(each["log_likelihood"] < 0 for each in run["estimates"])
 
 
+@pytest.mark.soak
 def test_memory_and_workers_do_not_change_the_bytes(
     tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

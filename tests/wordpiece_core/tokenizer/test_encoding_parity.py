@@ -42,7 +42,7 @@ FEW = ("between letters", "between marks")
 
 
 FEW_OPTIONS = [
-    pytest.param(options, marks=() if options in (UNCASED, CASED) else pytest.mark.soak)
+    pytest.param(options, marks=() if options == UNCASED else pytest.mark.soak)
     for options in TEXT_OPTIONS
 ]
 
@@ -114,7 +114,7 @@ SPECIAL = (
 
 
 @pytest.mark.parametrize("text", [EMOJI, HANGUL, BIDI, WORDS, SPECIAL], ids=lambda text: text[:5])
-@pytest.mark.parametrize("options", TEXT_OPTIONS, ids=str)
+@pytest.mark.parametrize("options", FEW_OPTIONS, ids=str)
 def test_sequences_are_encoded_whole_and_in_part(options: TextOptions, text: str) -> None:
     texts = [text, text.replace(" ", ""), *text.split(), *re.split(r"(?<=\S) ", text)]
     texts += [text[i:j] for i in range(0, len(text), 3) for j in (i + 2, i + 5, i + 9)]
@@ -171,7 +171,7 @@ def test_threads_and_slices_do_not_change_rows() -> None:
 
 
 def test_random_cases_are_those_of_the_reference_and_of_tokenizers() -> None:
-    for seed in range(500):
+    for seed in range(60):
         rng = Random(seed)
         assert faults(random_case(rng), rng.choice([1, 1, 2])) == [], seed
 

@@ -22,6 +22,7 @@ from wordpiece_core.reference import bpe_training, count_words
 from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.training import budget
 
+from ...quick import parametrize
 from ..strategies import rooms, small_rounds, word_tables
 
 # That pairs run out before the vocabulary is full is the rule with such small tables.
@@ -108,7 +109,7 @@ def test_the_pieces_of_gpt2_are_taken_as_they_are(table: dict[str, int]) -> None
     assert_equal(mine, bpe_training.train(table, 290, add_space=False, **BYTES))
 
 
-@pytest.mark.parametrize("boundary", BOUNDARIES)
+@parametrize("boundary", BOUNDARIES, quick=1)
 def test_the_words_of_real_text_give_the_merges_of_the_reference(boundary: str) -> None:
     words = dict(real_words()[:400])
     options = {"word_boundary": boundary, "alphabet_order": "first_seen"}
@@ -183,7 +184,7 @@ def merges_of_tokenizers(
     return [tuple(pair) for pair in json.loads(model)["merges"]]
 
 
-@pytest.mark.parametrize("boundary", BOUNDARIES)
+@parametrize("boundary", BOUNDARIES, quick=1)
 def test_tokenizers_learns_the_same_but_for_ties(boundary: str) -> None:
     """At each step the pair that it merges has the largest count of all pairs, as ours has. Which
     of the pairs with this count is merged first, nobody says: ours takes the first in the table."""

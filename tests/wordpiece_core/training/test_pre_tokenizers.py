@@ -17,6 +17,8 @@ import wordpiece_core as wp
 from wordpiece_core import _kernel
 from wordpiece_core.text_parts import NORMALIZERS, PRE_TOKENIZERS
 
+from ...quick import parametrize
+
 PARTS = (
     *("the ", "Word", "don't", "'LL", "camelCase", "WORD", "12", "3456", "½", "é", "e\u0301", "ß"),
     *(" ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u3000", "!", "...", "/", "-", "_x", "$5", "(a)"),
@@ -89,7 +91,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(place)
 
 
-@pytest.mark.parametrize(
+@parametrize(
     "options",
     [
         *({**OF_BYTES, "pre_tokenizer": name} for name in (*SINGLE[2:], "none", *COMBINED[:1])),
@@ -97,6 +99,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> str:
         {"pre_tokenizer": "whitespace,digits", "normalizer": ["nfkc"], "vocab_size": 400},
         {"model": "bpe", "pre_tokenizer": "bert,digits", "lowercase": False, "vocab_size": 400},
     ],
+    quick=3,
     ids=str,
 )
 def test_a_trained_tokenizer_has_the_same_ids_in_tokenizers(

@@ -14,6 +14,7 @@ import wordpiece_core as wp
 from wordpiece_core import reference
 from wordpiece_core.training import budget, merging
 
+from ...quick import parametrize
 from ..strategies import possible_budget, rooms, small_rounds, training_options, word_tables
 
 # That pairs run out before the vocabulary is full is the rule with such small tables.
@@ -110,7 +111,7 @@ def syllables(count: int) -> dict[str, int]:
     return table
 
 
-@pytest.mark.parametrize("criterion", ["pmi", "likelihood", "frequency"])
+@parametrize("criterion", ["pmi", "likelihood", "frequency"], quick=1)
 @pytest.mark.parametrize("min_pair_count", [pytest.param(1, marks=pytest.mark.soak), 50, "auto"])
 def test_a_larger_table_gives_the_same_hundreds_of_merges(
     criterion: str, min_pair_count: int | str

@@ -21,6 +21,7 @@ import wordpiece_core as wp
 from pipelines.encoding.resharding import reshard, shuffle
 from pipelines.encoding.resharding.formats import ENDINGS, shown_tokens
 
+from ....quick import parametrize
 from ...corpora import (
     ONE_WORKER,
     SPECIAL,
@@ -133,8 +134,8 @@ def test_small_inputs_are_joined_and_large_ones_divided(
     "how",
     [
         "--compression zstd",
-        "--compression brotli --shuffle 1",
-        "--format ds --pack --max-length 64",
+        pytest.param("--compression brotli --shuffle 1", marks=pytest.mark.soak),
+        pytest.param("--format ds --pack --max-length 64", marks=pytest.mark.soak),
     ],
 )
 def test_shards_are_within_a_factor_of_two_of_the_size(
@@ -343,7 +344,7 @@ def test_the_last_row_is_padded_if_told_so(tmp_path: Path, tokenizer: str, sourc
 
 
 @pytest.mark.parametrize("kind", list(READERS))
-@pytest.mark.parametrize("how", [ALL, ("--pack", "--max-length", "16", *ALL)])
+@parametrize("how", [ALL, ("--pack", "--max-length", "16", *ALL)], quick=1)
 def test_ids_alone_are_those_of_the_parquet_files(
     tmp_path: Path, tokenizer: str, source: Path, kind: str, how: tuple[str, ...]
 ) -> None:
@@ -437,7 +438,7 @@ def test_values_that_no_type_of_all_inputs_holds_are_named(
     assert reason in wordpiece(*call, "--shuffle", "1", *ONE_WORKER).fault
 
 
-@pytest.mark.parametrize("other", [pa.float32(), pa.float64(), pa.float16()])
+@parametrize("other", [pa.float32(), pa.float64(), pa.float16()], quick=1)
 @pytest.mark.parametrize("nested", [False, True])
 def test_decimals_do_not_become_floats(
     tmp_path: Path, tokenizer: str, other: pa.DataType, nested: bool
@@ -457,6 +458,7 @@ def test_decimals_do_not_become_floats(
 # --- Workers, runners, reruns ---------------------------------------------------------------------
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("way", ["packed", "megatron"])
 @pytest.mark.usefixtures("small_runs")
 def test_uneven_rows_are_divided_alike_on_any_number_of_workers(
@@ -483,7 +485,7 @@ def test_stores_have_the_bytes_of_a_local_run(
     assert files_below(tmp_path / "remote") == files_below(tmp_path / "local")
 
 
-@pytest.mark.parametrize("format", ["parquet", "megatron"])
+@parametrize("format", ["parquet", "megatron"], quick=1)
 def test_a_rerun_changes_nothing_unless_a_file_of_a_shard_is_lost(
     tmp_path: Path, tokenizer: str, source: Path, format: str
 ) -> None:
