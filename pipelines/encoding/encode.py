@@ -37,11 +37,11 @@ def encode_job(
     progress: Progress,
     log: FollowLog | None = None,
 ) -> Encoded:
-    """Encodes every input into a shard of the same name in the output, or into shards of the rows
-    of all inputs. `log`: of commits, with the option `follow`.
+    """Encode every input into a shard of the same name in the output, or reshard the rows of all
+    inputs. `log` receives the commits of the option `follow`.
 
-    Raises InputError; OptionError, also if the output holds shards of another tokenizer or of other
-    options; OutputError, for example if another run is writing to the output; and ShardsError if
+    Raises InputError; OptionError, for example if the output holds shards of another tokenizer or of
+    other options; OutputError, for example if another run is writing to the output; and ShardsError if
     some inputs cannot be encoded, after all others are finished. With `on_error` "skip" the
     manifest lists these instead.
     """

@@ -37,7 +37,7 @@ def notable_words(
     progress: Progress,
 ) -> NotableWords:
     """Return the notable words of a table for the first tokenizer, and the words for which the
-    others differ. `directory`: one that workers and this process reach.
+    others differ. The workers and this process must both reach `directory`.
 
     Raises InputError, and StorageError.
     """

@@ -1,5 +1,4 @@
-"""Running pipelines: the runner (`runner`), changes of Beam for local runs (`local_beam`), the
-common options of jobs (`call`), what is checked of them (`checks`), arguments for Beam as they are
-shown (`beam_args`), elements that lie in files (`plan`, `from_plan`), progress (`progress`), what
-it shows (`figures`), the loop of `--follow` (`following`), threads (`threads`), servers of others
-(`job_server`). Nothing here knows a job. Begin with `runner`."""
+"""Run pipelines: the runner (`runner`), workarounds for Beam's local runner (`local_beam`), the
+common options of jobs (`call`) and their checks (`checks`), the names of arguments for Beam
+(`beam_args`), elements in files (`plan`, `from_plan`), progress (`progress`) and its figures
+(`figures`), and threads (`threads`). Nothing here knows a job. Begin with `runner`."""

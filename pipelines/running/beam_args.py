@@ -1,4 +1,4 @@
-"""What messages show of the arguments for Beam: their names, never their values."""
+"""Show the names of the arguments for Beam, never their values."""
 
 from __future__ import annotations
 

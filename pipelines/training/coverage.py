@@ -1,4 +1,4 @@
-"""How a tokenizer segments the words of a word table."""
+"""Segment the words of a word table with a tokenizer."""
 
 from __future__ import annotations
 

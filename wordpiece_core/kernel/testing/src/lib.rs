@@ -72,7 +72,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Record that so many bytes are freed and allocated.
+/// Record the numbers of bytes that are freed and allocated.
 fn changed(freed: usize, allocated: usize) {
     // A thread that ends has no count any more.
     let _ = HELD.try_with(|held| {
