@@ -14,9 +14,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from benchmarks.count_growth import write_copy
 from benchmarks.measure import WORDPIECE, Row, Spread, in_turn, number, run_process
-from benchmarks.setting import Setting, megabytes, read_texts
+from benchmarks.setting import Setting, megabytes, read_texts, write_copy
 from pipelines.counting import count as job
 from pipelines.files import inputs
 from wordpiece_core import TextOptions, _kernel
@@ -29,7 +28,6 @@ import pipelines.commands.count
 os._exit(0)
 """
 TIMES = (1, 4, 8)
-COMPRESSED_TIMES = 5
 
 
 def count_job(setting: Setting) -> Iterator[Row]:
@@ -53,28 +51,6 @@ def count_job(setting: Setting) -> Iterator[Row]:
             ),
         }
         yield from rows(setting, contenders, times * megabytes(texts))
-
-
-def count_compressed(setting: Setting) -> Iterator[Row]:
-    """Counting words of one compressed file: the whole process, and its parts alone. %: of the time
-    of the whole process beyond that for one word"""
-    texts = read_texts(setting.groups[setting.main_group])
-    word = setting.work / "word.txt"
-    word.write_text("word\n")
-    lines = setting.work / "lines.txt"
-    for ending, compression in ((".gz", "gzip"), (".zst", "zstd")):
-        path = f"{lines}{ending}"
-        with pa.CompressedOutputStream(path, compression) as stream:
-            for _ in range(COMPRESSED_TIMES):
-                for text in texts.to_pylist():
-                    stream.write((text or "").replace("\n", " ").encode() + b"\n")
-        contenders = {
-            f"wordpiece count {ending}, {setting.cores} cores": partial(count, setting, [path]),
-            "wordpiece count, one word": partial(count, setting, [str(word)]),
-            "reading alone, 1 thread": partial(read, [path], 1, counting=False),
-            "reading and counting, 1 thread": partial(read, [path], 1, counting=True),
-        }
-        yield from rows(setting, contenders, COMPRESSED_TIMES * megabytes(texts))
 
 
 def rows(

@@ -15,6 +15,7 @@ import os
 import statistics
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,14 @@ import tokenizers
 from tokenizers.models import BPE
 from tokenizers.normalizers import Prepend, Replace, Sequence
 
-from benchmarks.encode_kernel import MOST_BYTES, first_bytes
 from benchmarks.file_contender import LIBRARIES
-from benchmarks.measure import Row, number, run_process
-from benchmarks.setting import Setting, megabytes, read_texts
+from benchmarks.measure import Comparison, Row, number, run_process
+from benchmarks.setting import Setting, first_bytes, megabytes, read_texts
 
 MODULE = Path(__file__).parent / "file_contender.py"
 CALLS = 4  # the first one is cold
+MOST_BYTES = 10_000_000  # of text in a language: peers take seconds for it
+OURS, ORACLE = "wordpiece_core", "tokenizers"
 VOCAB_SIZE = 32_000
 MOST_TRAINED, MOST_LINE = 4_000_000, 2_000  # bytes of each group, and characters of each line
 BYTE_LEVEL = ("--model", "bpe", "--word-boundary", "bytes", "--pre-tokenizer")
@@ -44,30 +46,63 @@ TRAINED = {
 def encode_files(setting: Setting) -> Iterator[Row]:
     """Encoding by a tokenizer.json, one thread, MB/s; same: the ids are ours"""
     for kind, path in tokenizer_files(setting):
-        for name, paths in setting.groups.items():
-            texts = first_bytes(read_texts(paths).combine_chunks(), MOST_BYTES)
-            listed = setting.work / "texts.json"
-            listed.write_text(json.dumps(texts.to_pylist()))
-            ours = None
-            for python, library in contenders():
-                found = [run(setting, python, library, path, listed) for _ in range(setting.runs)]
-                if any(one is None for one in found):
-                    continue
-                speeds = [
-                    [megabytes(texts) / seconds for seconds in one["seconds"]]
-                    for one in found
-                    if one is not None
-                ]
-                first: dict[str, Any] = found[0] or {}
-                ours = ours or first["ids"]
+        for name in setting.groups:
+            measured = measure(setting, path, name)
+            for library, found in measured.items():
                 yield {
                     "tokenizer": kind,
                     "text": name,
-                    "library": f"{library} {first['version']}",
-                    "cold": number(statistics.median(one[0] for one in speeds)),
-                    "warm": number(statistics.median(s for one in speeds for s in one[1:])),
-                    "same": "yes" if first["ids"] == ours else "no",
+                    "library": library,
+                    "cold": number(found.cold),
+                    "warm": number(found.warm),
+                    "same": "yes" if found.ids == measured[OURS].ids else "no",
                 }
+
+
+def compare_encoders(setting: Setting) -> Iterator[Comparison]:
+    """Encoding in memory with each kind of tokenizer, warm. The best peer is the fastest library
+    with the ids of `tokenizers`."""
+    for kind, path in tokenizer_files(setting):
+        measured = measure(setting, path, setting.main_group)
+        ours = measured.pop(OURS)
+        right = next(one.ids for name, one in measured.items() if name.startswith(ORACLE))
+        peers = {name: one.warm for name, one in measured.items() if one.ids == right}
+        best = max(peers, key=peers.__getitem__)
+        name = f"encode in memory, {kind}, 1 thread"
+        same, peak = ours.ids == right, ours.peak_bytes
+        yield Comparison(name, "MB/s", ours.warm, best, peers[best], same, peak)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Speeds of a library in MB/s, and the number and digest of its ids."""
+
+    cold: float
+    warm: float
+    ids: list[object]
+    peak_bytes: int
+
+
+def measure(setting: Setting, path: Path, group: str) -> dict[str, Measured]:
+    """Measure all libraries on the text of a group, by name and version; ours is `OURS`."""
+    texts = first_bytes(read_texts(setting.groups[group]).combine_chunks(), MOST_BYTES)
+    listed, size = setting.work / "texts.json", megabytes(texts)
+    listed.write_text(json.dumps(texts.to_pylist()))
+    measured = {}
+    for python, library in contenders():
+        runs = [run(setting, python, library, path, listed) for _ in range(setting.runs)]
+        found = [one for one in runs if one is not None]
+        if len(found) < len(runs):
+            continue
+        seconds = [one["seconds"] for one in found]
+        name = OURS if library == OURS else f"{library} {found[0]['version']}"
+        measured[name] = Measured(
+            size / statistics.median(one[0] for one in seconds),
+            size / statistics.median(s for one in seconds for s in one[1:]),
+            found[0]["ids"],
+            max(one["peak_bytes"] for one in found),
+        )
+    return measured
 
 
 def tokenizer_files(setting: Setting) -> Iterator[tuple[str, Path]]:
@@ -128,7 +163,7 @@ def contenders() -> list[tuple[str, str]]:
     """Interpreters and libraries: ours first."""
     other = os.environ.get("PEERS_PYTHON")
     found = [(sys.executable, library) for library in LIBRARIES]
-    return found + [(other, name) for name in LIBRARIES if other and name != "wordpiece_core"]
+    return found + [(other, name) for name in LIBRARIES if other and name != OURS]
 
 
 def run(
@@ -140,8 +175,7 @@ def run(
     command = [python, "-P", str(MODULE), library, str(path), str(texts), str(CALLS), str(result)]
     environment = os.environ | {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     try:
-        run_process(command, 1, environment)  # some take more threads
+        taken = run_process(command, 1, environment)  # some take more threads
     except RuntimeError:
         return None
-    value: dict[str, Any] = json.loads(result.read_text())
-    return value
+    return {**json.loads(result.read_text()), "peak_bytes": taken.peak_bytes}

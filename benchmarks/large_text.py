@@ -2,7 +2,7 @@
 Parquet.
 
 The text is the corpus 70 times over, once the same each time, and once in copies that share no
-words (`benchmarks.count_growth`): real text of this size lies between the two.
+words (`write_copy`): real text of this size lies between the two.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks.count_growth import write_copy
 from benchmarks.encode_job import encode_ours
 from benchmarks.measure import WORDPIECE, Row, Taken, in_turn, number, process_columns, run_process
-from benchmarks.setting import Setting, megabytes, read_texts
+from benchmarks.setting import Setting, megabytes, read_texts, write_copy
 
 COPIES = 70
 VOCAB_SIZE = 64_000

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
@@ -80,6 +81,44 @@ class Spread:
 
     def __str__(self) -> str:
         return f"{number(self.median)} ({number(self.least)} to {number(self.most)})"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison with the best peer. `ours` and `best` are speeds: larger is faster. `same`:
+    True if the results are equal, None if they need not be. `peak_bytes`: of our process."""
+
+    name: str
+    unit: str
+    ours: float
+    peer: str
+    best: float
+    same: bool | None
+    peak_bytes: int
+
+    @property
+    def is_ahead(self) -> bool:
+        """True if we are not slower, and our results are right."""
+        return self.ours >= self.best and self.same is not False
+
+    @property
+    def row(self) -> Row:
+        """The row of the table."""
+        return {
+            "comparison": self.name,
+            "unit": self.unit,
+            "ours": number(self.ours),
+            "best peer": self.peer,
+            "its figure": number(self.best),
+            "ratio": number(self.ours / self.best),
+            "equal": {True: "yes", False: "NO", None: "–"}[self.same],
+            "our peak MB": number(self.peak_bytes / 1e6),
+        }
+
+
+def versioned(package: str) -> str:
+    """Return the name of an installed package with its version."""
+    return f"{package} {version(package)}"
 
 
 def number(value: float) -> str:

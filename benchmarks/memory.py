@@ -1,8 +1,7 @@
-"""What the jobs hold in memory, by what they were asked to hold: docs/memory.md.
+"""Peak memory of the jobs by the memory that they were asked to use (docs/memory.md).
 
-Text is made larger by copies that share no words (`benchmarks.count_growth`), the word tables are
-generated (`benchmarks.generate`). A local run has its workers in the same process, so that the peak
-is of the whole job.
+Text is made larger by copies that share no words (`write_copy`). A local run has its workers in the
+same process, so the peak covers the complete job.
 """
 
 from __future__ import annotations
@@ -12,15 +11,12 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.count_growth import write_copy
-from benchmarks.generate import write_table
 from benchmarks.measure import WORDPIECE, Row, number, run_process
-from benchmarks.setting import Setting, megabytes, read_texts
+from benchmarks.setting import Setting, megabytes, read_texts, write_copy
 from wordpiece_core.options import LEAST_DRIVER_MEMORY, LEAST_WORKER_MEMORY
 from wordpiece_core.sizes import show_size
 
 TIMES = (1, 4)
-WORDS = (300_000, 1_000_000)
 VOCAB_SIZE = 8_000
 WORKER_MEMORIES = (show_size(LEAST_WORKER_MEMORY), "64MiB", "512MiB")
 DRIVER_MEMORIES = (show_size(LEAST_DRIVER_MEMORY), "256MiB", "4GiB")
@@ -66,10 +62,7 @@ def cases(setting: Setting) -> Iterator[Asked]:
     sizes = {f"{number(n * megabytes(texts))} MB": list(map(str, copies[:n])) for n in TIMES}
     for size, paths in sizes.items():
         yield Asked("count", size, ["count", *paths], "--worker-memory", WORKER_MEMORIES)
-    for words in WORDS:
-        table = setting.work / f"{words} words"
-        write_table(words, table)
-        train = ["train", "--word-counts", str(table), "--vocab-size", str(VOCAB_SIZE)]
-        yield Asked("train", f"{words:,} words", train, "--driver-memory", DRIVER_MEMORIES)
+        train = ["train", *paths, "--vocab-size", str(VOCAB_SIZE)]
+        yield Asked("train", size, train, "--driver-memory", DRIVER_MEMORIES)
     for size, paths in sizes.items():
         yield Asked("encode", size, ["encode", *paths, "--tokenizer", str(setting.vocab)])

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -16,18 +18,17 @@ import pyarrow.parquet as pq
 from benchmarks.measure import WORDPIECE, run_process
 from wordpiece_core import Tokenizer
 
-SHARED = Path(__file__).parent.parent.parent / "shared"
 COLUMN = "text"
+STRIDES = (1, 3, 5, 7, 9, 11, 15, 17, 19, 21, 23, 25)  # coprime to 26
+ROWS_PER_GROUP = 20_000
 
 
 @dataclass
 class Setting:
-    """`groups`: Parquet files by language, or whatever their names begin with. `given_vocab`: an
-    uncased vocab.txt. `runs`: of each contender. `cores`: for whole processes. `work`: a directory
-    for what they write."""
+    """`groups`: Parquet files by language, or by the beginning of their names. `runs`: number of
+    runs of each contender. `cores`: for whole processes. `work`: directory for their output."""
 
     groups: dict[str, list[Path]]
-    given_vocab: Path | None
     runs: int
     cores: int
     work: Path
@@ -42,10 +43,8 @@ class Setting:
 
     @cached_property
     def vocab(self) -> Path:
-        """The given vocabulary; else one trained on the text for whole jobs."""
-        if self.given_vocab is not None:
-            return self.given_vocab
-        return self.train("trained") / "vocab.txt"
+        """A vocabulary like BERT's, trained on the text for whole jobs."""
+        return self.train("trained", "--vocab-size", "30522") / "vocab.txt"
 
     def tokenizers(self, vocab_size: int) -> dict[str, Path]:
         """Tokenizer directories: a BPE like Llama 3's of so many tokens, trained on the text for
@@ -70,12 +69,12 @@ class Setting:
 
 def find_groups(given: Sequence[str], work: Path) -> dict[str, list[Path]]:
     """Files and directories of Parquet files, grouped by name up to the first digit (`en-0`,
-    `en-1`: `en`). Without any: the shared corpus; without that: text that Python carries.
+    `en-1`: `en`). Without any: the documentation of Python's library.
 
     Raises ValueError if there is nothing to read.
     """
-    roots = [Path(path) for path in given] or [SHARED / "corpus"]
-    if not given and not roots[0].is_dir():
+    roots = [Path(path) for path in given]
+    if not roots:
         from pipelines.commands.demo import collect_text
 
         collect_text(str(work / "text"))
@@ -110,3 +109,25 @@ def read_texts(paths: Sequence[Path]) -> pa.ChunkedArray:
 def megabytes(texts: pa.ChunkedArray) -> float:
     """The size of texts, in millions of bytes of UTF-8."""
     return float(pc.sum(pc.binary_length(texts)).as_py() or 0) / 1e6
+
+
+def first_bytes(texts: pa.Array, most: int) -> pa.Array:
+    """Return the first texts, up to `most` bytes in total, but at least one text."""
+    ends = np.cumsum(pc.binary_length(texts).to_numpy(), dtype=np.int64)
+    return texts.slice(0, max(1, int(np.searchsorted(ends, most, side="right"))))
+
+
+def write_copy(texts: pa.ChunkedArray, k: int, path: Path) -> Path:
+    """Write the texts with each Latin letter replaced by another one, so that copies share no
+    words. Copy `k` shifts letters by `k`; from 26 on, strides differ too."""
+    stride, shift = STRIDES[k // 26], k % 26
+    letters = ascii_lowercase + ascii_uppercase
+    moved = [(stride * place + shift) % 26 for place in range(26)]
+    replaced = (abc[place] for abc in (ascii_lowercase, ascii_uppercase) for place in moved)
+    table = str.maketrans(letters, "".join(replaced))
+    with pq.ParquetWriter(path, pa.schema([(COLUMN, pa.string())]), compression="zstd") as writer:
+        for start in range(0, len(texts), ROWS_PER_GROUP):
+            rows = texts.slice(start, ROWS_PER_GROUP).to_pylist()
+            copied = pa.array([row.translate(table) for row in rows], pa.string())
+            writer.write_table(pa.table({COLUMN: copied}))
+    return path

@@ -23,8 +23,8 @@ from itertools import product
 from typing import Any
 
 from benchmarks.bpe_contender import ONLY_GPT2, PATTERNS, TRAINERS
-from benchmarks.measure import Row, Spread, number, run_process
-from benchmarks.setting import Setting
+from benchmarks.measure import Comparison, Row, Spread, number, run_process, versioned
+from benchmarks.setting import Setting, megabytes, read_texts
 
 MODULE = "benchmarks.bpe_contender"
 MERGES = (16_000, 32_000)
@@ -67,6 +67,22 @@ def train_bpe(setting: Setting) -> Iterator[Row]:
                 "less base": number((peak - bases[tool]) / 1e6),
                 "same": f"{len(made & mine) / len(made):.2%}",
             }
+
+
+def compare_bpe(setting: Setting) -> Iterator[Comparison]:
+    """Training byte-level BPE in memory, split as GPT-2 splits, against the fastest trainer."""
+    split, merges = "gpt2", MERGES[-1]
+    tools = [tool for tool in TRAINERS if tool == "ours" or find_spec(tool)]
+    runs: dict[str, list[Run]] = {tool: [] for tool in tools}
+    for _ in range(setting.runs):
+        for tool in tools:
+            runs[tool].append(run(tool, split, merges, setting))
+    size = megabytes(read_texts(setting.groups[setting.main_group]))
+    speeds = {tool: size / statistics.median(one.seconds for one in runs[tool]) for tool in tools}
+    ours, peak = speeds.pop("ours"), max(one.peak for one in runs["ours"])
+    best = max(speeds, key=speeds.__getitem__)
+    name = f"train byte-level BPE, {merges:,} merges"
+    yield Comparison(name, "MB/s", ours, versioned(best), speeds[best], None, peak)
 
 
 def run(tool: str, split: str, merges: int, setting: Setting) -> Run:

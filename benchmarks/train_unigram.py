@@ -18,11 +18,12 @@ import statistics
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import Row, Taken, in_turn, number, run_process
+from benchmarks.measure import Comparison, Row, Taken, in_turn, number, run_process, versioned
 from benchmarks.setting import Setting, read_texts
 
 SIZES = (8000, 16_000)
@@ -34,17 +35,40 @@ ROOT = Path(__file__).parent.parent
 
 def train_unigram(setting: Setting) -> Iterator[Row]:
     """Unigram against sentencepiece (SP), on a tenth held out; %: nats, tokens more than SP's"""
-    for name, paths in setting.groups.items():
-        rows = [" ".join(text.lower().split()) for text in read_texts(paths).to_pylist() if text]
-        blocks = np.arange(len(rows)) * BLOCKS // len(rows)
-        known = common_characters(rows)
-        rows = [" ".join("".join(c if c in known else " " for c in row).split()) for row in rows]
-        training = setting.work / f"{name}.txt"
-        lines = [row for row, block in zip(rows, blocks, strict=True) if block % 10 != 9]
-        training.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        held = words_of(row for row, block in zip(rows, blocks, strict=True) if block % 10 == 9)
+    for name in setting.groups:
+        training, held = split_text(setting, name)
         for size in SIZES:
             yield compared(setting, name, training, held, size)
+
+
+def compare_unigram(setting: Setting) -> Iterator[Comparison]:
+    """Training Unigram against sentencepiece."""
+    training, _ = split_text(setting, setting.main_group)
+    taken, _ = train_both(setting, setting.main_group, training, SIZES[0])
+    size = training.stat().st_size / 1e6
+    ours, theirs = (
+        size / statistics.median(seconds for _, seconds in taken[tool]) for tool in (OURS, PEER)
+    )
+    peak = max(run.peak_bytes for run, _ in taken[OURS])
+    name = f"train Unigram, {SIZES[0]:,} pieces"
+    yield Comparison(name, "MB/s", ours, versioned(PEER), theirs, None, peak)
+
+
+def split_text(setting: Setting, name: str) -> tuple[Path, Counter[str]]:
+    """Write the lines to train on, and return them with the words that are held out."""
+    rows = [
+        " ".join(text.lower().split())
+        for text in read_texts(setting.groups[name]).to_pylist()
+        if text
+    ]
+    blocks = np.arange(len(rows)) * BLOCKS // len(rows)
+    known = common_characters(rows)
+    rows = [" ".join("".join(c if c in known else " " for c in row).split()) for row in rows]
+    training = setting.work / f"{name}.txt"
+    lines = [row for row, block in zip(rows, blocks, strict=True) if block % 10 != 9]
+    training.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    held = words_of(row for row, block in zip(rows, blocks, strict=True) if block % 10 == 9)
+    return training, held
 
 
 def common_characters(rows: Iterable[str]) -> set[str]:
@@ -64,8 +88,10 @@ def words_of(rows: Iterable[str]) -> Counter[str]:
     return Counter(word for row in rows for word in row.split())
 
 
-def compared(setting: Setting, name: str, training: Path, held: Counter[str], size: int) -> Row:
-    """Trains with both, and judges what they make."""
+def train_both(
+    setting: Setting, name: str, training: Path, size: int
+) -> tuple[dict[str, list[tuple[Taken, float]]], dict[str, dict[str, float]]]:
+    """Train with both in turn. Returns runs with their seconds, and the pieces with scores."""
     made = {tool: setting.work / f"{name}-{size}-{tool}.json" for tool in (OURS, PEER)}
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -75,8 +101,14 @@ def compared(setting: Setting, name: str, training: Path, held: Counter[str], si
         done = run_process(command, setting.cores, environment)
         return done, json.loads(made[tool].read_text(encoding="utf-8"))["seconds"]
 
-    taken = in_turn({tool: lambda tool=tool: run(tool) for tool in made}, setting.runs)  # type: ignore[misc]
+    taken = in_turn({tool: partial(run, tool) for tool in made}, setting.runs)
     models = {tool: json.loads(path.read_text("utf-8"))["pieces"] for tool, path in made.items()}
+    return taken, models
+
+
+def compared(setting: Setting, name: str, training: Path, held: Counter[str], size: int) -> Row:
+    """Train with both, and judge the models."""
+    taken, models = train_both(setting, name, training, size)
     seconds = {tool: statistics.median(took for _, took in runs) for tool, runs in taken.items()}
     peaks = {tool: max(run.peak_bytes for run, _ in runs) for tool, runs in taken.items()}
     words = known_words(held, models.values())
