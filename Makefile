@@ -7,18 +7,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(shell find wordpiece_core/kernel -name '*.rs' -o -name 'Cargo.*' | grep -v /target/)
 
-.PHONY: demo test soak test-cluster test-browser lint docs bench fuzz memcheck check-tools clean
+.PHONY: demo test soak check-all test-cluster smoke-cluster test-browser lint docs bench fuzz memcheck \
+	check-tools clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m pipelines.commands.demo out/demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-# What is too slow for `make test`: tests that are marked `soak`; properties, with more examples; that a
-# job goes on from every state that stopping it can leave (some 100,000 stops), and after faults of
-# calls to the file system; and that thousands of random
-# tokenizers, texts and all code points give what `tokenizers` and `sentencepiece` give.
+# Slow tests: the marked ones; properties with more examples; every state that stopping a job can
+# leave (some 100,000 stops); faults of the file system; and thousands of random tokenizers, texts
+# and all code points next to `tokenizers` and `sentencepiece`.
 soak: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m soak
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --hypothesis-profile=soak tests/wordpiece_core
@@ -28,11 +28,22 @@ soak: $(VENV)/.installed-test
 	$(BIN)/python -m tests.parity reference --seed 0 --cases 3200
 	$(BIN)/python -m tests.parity points
 
+# Every check of a release and of each night, except the longest of `make soak`.
+check-all: test lint docs test-browser test-cluster memcheck $(VENV)/.installed-test
+	$(MAKE) fuzz FUZZ_SECONDS=5
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m soak
+	$(BIN)/python -m tests.soak.stops --only count
+	$(BIN)/python -m tests.soak.stops --only encode
+
 # On Flink, Spark and Prism, with stores and with faults. Needs Java 17, Maven, Go and npm. CASES: words
 # in the names of the cases to run (`--list` names them).
 CASES ?=
 test-cluster: $(VENV)/.installed-test $(VENV)/.installed-cluster
 	$(BIN)/python -m tests.cluster $(CASES)
+
+# One job on Prism and one on Flink.
+smoke-cluster: $(VENV)/.installed-test $(VENV)/.installed-cluster
+	$(BIN)/python -m tests.cluster --smoke
 
 # The pages of `report`, in Chromium without a window.
 test-browser: $(VENV)/.installed-test $(VENV)/.installed-browser
@@ -42,14 +53,15 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	cd wordpiece_core/kernel && cargo fmt --all --check
 	cd wordpiece_core/kernel && cargo clippy --locked --workspace --all-targets -- -D warnings
 	cd wordpiece_core/kernel && cargo clippy --locked -p wordpiece-core --no-default-features -- -D warnings
 	cd wordpiece_core/kernel && cargo clippy --locked --workspace --all-targets --features wordpiece-kernel/python -- -D warnings
-	cd wordpiece_core/kernel && cargo test --locked --workspace  # sums that overflow are faults here
+	cd wordpiece_core/kernel && cargo test --locked --workspace  # integer overflow is an error here
 
-# The documentation, to out/site/index.html; its search needs a server, as `python -m http.server`
-# is one. The variable turns off a notice of the theme.
+# Build the documentation into out/site/index.html. Its search needs a server, for example
+# `python -m http.server`. The variable turns off a notice of the theme.
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --config-file docs/site/mkdocs.yml
 
@@ -74,7 +86,7 @@ fuzz: $(VENV)/.installed-test
 VALGRIND := valgrind -q --error-exitcode=1 --show-leak-kinds=none --undef-value-errors=no
 memcheck: $(VENV)/.installed
 	cd wordpiece_core/kernel && cargo test --locked --workspace --profile memcheck --lib \
-		--config "target.'cfg(all())'.runner = '$(VALGRIND)'" -- --skip no_character_is_both --skip too_much_memory
+		--config "target.'cfg(all())'.runner = '$(VALGRIND)'" -- --skip no_character_is_both
 	PYTHONMALLOC=malloc $(VALGRIND) \
 		--suppressions=tests/memory/loader.supp $(BIN)/python -m tests.memory.arrays
 
