@@ -40,10 +40,10 @@ def encode_job(
     """Encode every input into a shard of the same name in the output, or reshard the rows of all
     inputs. `log` receives the commits of the option `follow`.
 
-    Raises InputError; OptionError, for example if the output holds shards of another tokenizer or of
-    other options; OutputError, for example if another run is writing to the output; and ShardsError if
-    some inputs cannot be encoded, after all others are finished. With `on_error` "skip" the
-    manifest lists these instead.
+    Raises InputError; OptionError, for example if the output holds shards of other options or
+    another tokenizer; OutputError, for example if another run is writing to the output; and
+    ShardsError if some inputs cannot be encoded, after all others are finished. With `on_error`
+    "skip", the manifest lists these instead.
     """
     call = checked_call(call, beam_args)
     check_fit(call.shards, tokenizer)

@@ -28,7 +28,7 @@ import wordpiece_core as wp
 from ..wordpiece_core import encoding_cases
 from . import reference as kernel_and_reference
 from .bert import corpus_parity, point_parity
-from .corpus import VOCABULARIES, texts_by_language
+from .corpus import texts_by_language
 from .models import model_parity
 from .random_cases import difference, random_case
 from .random_sentencepiece import sentencepiece_difference
@@ -36,10 +36,10 @@ from .trainer_faults import faults
 
 MOST = 20  # differences, after which a random check ends
 
-corpus = click.argument("corpus", nargs=-1)
+corpus = click.argument("corpus", nargs=-1, required=True)
 vocabularies = click.option(
     "--vocabularies",
-    default=VOCABULARIES,
+    required=True,
     type=click.Path(exists=True, path_type=Path),
     help="A directory of directories with vocab.txt; one with -cased in its name is cased.",
 )

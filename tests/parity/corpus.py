@@ -1,4 +1,4 @@
-"""The text and the vocabularies that whole-corpus checks run on."""
+"""The text of whole-corpus checks."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-SHARED = Path(__file__).parents[3] / "shared"
-VOCABULARIES = SHARED / "vocab"
-
 
 def texts_by_language(given: Sequence[str]) -> dict[str, list[str]]:
-    """The column `text` of Parquet files and of directories of them, nulls left out. Files whose
-    names are the same up to the first digit are one language. Default: the shared corpus.
+    """Read the column `text` of Parquet files and directories, without nulls. Files whose names are
+    equal up to the first digit are one language.
 
     Raises FileNotFoundError if there is no file.
     """
-    roots = [Path(path) for path in given] or [SHARED / "corpus"]
+    roots = [Path(path) for path in given]
     texts: dict[str, list[str]] = {}
     for path in (path for root in roots for path in sorted(root.glob("**/*.parquet")) or [root]):
         name = re.split(r"[-_.]?\d", path.stem)[0] or path.stem

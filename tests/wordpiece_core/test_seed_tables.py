@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wordpiece_core as wp
-from wordpiece_core import reference
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -116,18 +113,3 @@ def test_the_course_vocabulary_cuts_text(text: str, tokens: str) -> None:
 )
 def test_unaffordable(pieces: list[str], tokens: list[str]) -> None:
     assert tokenize([*SPECIAL, *pieces], "unaffordable") == tokens
-
-
-def bert_vocab() -> Path | None:
-    beside = Path(__file__).parents[2] / "../shared/vocab/bert-base-uncased/vocab.txt"
-    path = Path(os.environ.get("WORDPIECE_BERT_VOCAB", beside))
-    return path if path.is_file() else None
-
-
-@pytest.mark.skipif(bert_vocab() is None, reason="WORDPIECE_BERT_VOCAB names no vocab.txt")
-def test_bert_base_uncased_gives_the_published_ids() -> None:
-    path = bert_vocab()
-    assert path is not None
-    ids = [101, 7592, 2088, 102]
-    assert wp.Tokenizer.load(str(path)).encode(["Hello world"]).to_pylist() == [ids]
-    assert reference.encode("Hello world", path.read_text("utf-8").split("\n")) == ids

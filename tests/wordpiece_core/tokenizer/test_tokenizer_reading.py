@@ -316,21 +316,6 @@ def test_one_letter_is_enough(tmp_path: Path, token: str) -> None:
     assert tokenizer.spec.text.for_kernel() == wp.TextOptions(lowercase=False).for_kernel()
 
 
-@pytest.mark.parametrize("cased", [False, True])
-def test_published_vocabularies_are_decided_right(cased: bool) -> None:
-    name = f"bert-base-{'cased' if cased else 'uncased'}"
-    path = Path(__file__).parents[3] / f"../shared/vocab/{name}/vocab.txt"
-    if not path.exists():
-        pytest.skip("needs the published vocabularies")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        mine = wp.Tokenizer.load(path)
-    assert len(caught) == cased
-    texts = ["The Quick Brown Fox, in Zürich; ÉTÉ 東京 [MASK]", "UNAFFORDABLE unaffordable"]
-    theirs = BertTokenizer(str(path), do_lower_case=not cased)
-    assert mine.encode(texts).to_pylist() == theirs(texts)["input_ids"]
-
-
 # --- Values of wrong types ------------------------------------------------------------------------
 
 WRONG = (None, True, -1, 1.5, 2**70, float("nan"), "x", "\ud800", [], [1], [[None]], {}, {"": 1})
