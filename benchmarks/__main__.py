@@ -2,8 +2,8 @@
 
     python -m benchmarks [--only NAME] [--runs N] [--cores N] [CORPUS...]
 
-Without `--only`, the table has one row for each comparison, and the exit status is 1 if a row is
-slower than the best peer or gives other results. `--only` prints the detailed table of one
+Without `--only`, the table has one row for each comparison, and the exit status is 1 if ours is
+more than 5 % slower than the best peer or the results differ. `--only` prints the table of one
 benchmark.
 """
 
