@@ -1,4 +1,4 @@
-"""Parametrized tests, of which `make test` runs some and `make soak` all."""
+"""Parametrize tests: `make test` runs some of the values, and `make soak` all."""
 
 from __future__ import annotations
 
