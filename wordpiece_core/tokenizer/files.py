@@ -71,6 +71,8 @@ class TokenizerSpec:
     """
     trim_offsets: Sequence[bool] | None = None
     """The `add_prefix_space` of each post-processor that trims offsets. None: as GPT-2 does."""
+    decoder: str | None = None
+    """The decoder as JSON, if it is not the usual one of the model. Ids do not depend on it."""
 
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold; `of_plain` makes the spec of them. What WordPiece does not

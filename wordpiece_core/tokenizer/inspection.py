@@ -14,7 +14,8 @@ import pyarrow as pa
 from wordpiece_core import _kernel
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.symbols import WHITE_SPACE
-from wordpiece_core.tokenizer.decoding import BYTE_TOKEN, decoded
+from wordpiece_core.tokenizer.decoders import BYTE_TOKEN
+from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.segmentation_reasons import Reason, Reasoner
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 

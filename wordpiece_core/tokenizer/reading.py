@@ -70,9 +70,8 @@ def read_tokenizer(
     `tokenizer_config.json`. Without either they are BERT's, and text is lowercased, unless tokens
     have capital letters, which lowercased text could never match. Then a TakenAsCasedWarning is
     given, unless `lowercase` is given. `truncation` and `padding` of a `tokenizer.json` are
-    ignored, its decoder is taken to be the usual one of its model, and rows are padded and
-    truncated on the right. `encoding` names that of a file of ranks, if the name of the file does
-    not.
+    ignored, and rows are padded and truncated on the right. `encoding` names the encoding of a file
+    of ranks, if the file's name does not.
 
     Raises InputError, OptionError for an `encoding` that is not known or of no use, and
     StorageError for a store that cannot be reached.

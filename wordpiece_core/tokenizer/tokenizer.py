@@ -536,12 +536,33 @@ class Tokenizer:
         """
         if isinstance(ids, pa.Array | pa.Scalar):
             ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids.as_py()
-        tokens = [self._token(i) for i in ids]
+        tokens = [self._surfaces.get(token, token) for token in map(self._token, ids)]
         if skip_special_tokens:
-            tokens = [token for token in tokens if token not in self.special_tokens]
+            tokens = [token for token in tokens if token not in self._skipped]
         if self.spec.library is not None:  # which leaves out ids without a token
             tokens = [token for token in tokens if token != no_token(self.ids[token])]
         return decoded(self.spec, tokens, clean_up_tokenization_spaces)
+
+    @cached_property
+    def _surfaces(self) -> dict[str, str]:
+        """The text of added tokens that is not their content: `tokenizers` gives the normalized
+        content of a token that is searched for in normalized text."""
+        rules = kernel_rules(self.spec.rules)
+        if rules is None:
+            return {}
+        found = {
+            t.content: rules.normalized(t.content)
+            for t in self.spec.added_tokens or ()
+            if t.normalized
+        }
+        return {content: text for content, text in found.items() if text != content}
+
+    @cached_property
+    def _skipped(self) -> frozenset[str]:
+        """The special tokens; added tokens that are not special stay in decoded text."""
+        otherwise = self.spec.tokens_found_otherwise
+        kept = {content for content, token in otherwise.items() if not token.special}
+        return frozenset(self.special_tokens) - kept
 
     def _token(self, token_id: int) -> str:
         if not 0 <= token_id < len(self.vocab):

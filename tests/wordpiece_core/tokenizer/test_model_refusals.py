@@ -47,7 +47,7 @@ def sequence(*parts: dict[str, Any]) -> dict[str, Any]:
         ("gpt2", lambda j: j["model"]["merges"].append("a b c"), "the merge 'a b c' is not of two"),
         ("gpt2", lambda j: j["model"]["vocab"].update(new=10**6), "ids of the vocabulary are not"),
         ("gpt2", lambda j: j["model"].update(byte_fallback=True), "there is no token <0x00>"),
-        ("gpt2", lambda j: j["added_tokens"][0].update(id=7), "the id of added token"),
+        ("gpt2", lambda j: j["added_tokens"][0].update(id="7"), "the id of added token"),
         ("gpt2", lambda j: j.update(post_processor={"type": "X"}), "post_processor (X) is not"),
         ("roberta", lambda j: j["post_processor"].update(cls=["<s>", 9]), "cls of post_processor"),
         ("word_end", lambda j: j["model"].update(unk_token=5), "unk_token is 5, not a string"),

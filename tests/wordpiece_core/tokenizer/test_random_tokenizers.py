@@ -224,3 +224,31 @@ def test_a_regular_expression_that_takes_too_long_is_an_error_that_names_it() ->
     for part in ({"pre_tokenizer": split}, {"normalizer": replace}):
         with pytest.raises(wp.InputError, match=r'^the regular expression "\(\?:a\|a\)\*b": .*$'):
             load(of_letters("a") | part).encode_batch(["a" * 30 + "cb"])
+
+
+@pytest.mark.parametrize("kind", ["BPE", "Unigram", "WordPiece"])
+def test_added_tokens_get_the_ids_of_tokenizers(kind: str) -> None:
+    """`tokenizers` numbers added tokens that the model does not have in the order of the file."""
+    vocab = {token: i for i, token in enumerate(["<unk>", *"abcdefg <>xy"])}
+    model: Json = {
+        "BPE": {"vocab": vocab, "merges": [], "unk_token": "<unk>"},
+        "Unigram": {"vocab": [[token, -float(i)] for token, i in vocab.items()], "unk_id": 0},
+        "WordPiece": {"vocab": vocab, "unk_token": "<unk>", "continuing_subword_prefix": "##"}
+        | {"max_input_chars_per_word": 100},
+    }[kind]
+    parts = ["<b>", "<a>", "<e>", "<unk>", "x", "ab", " ", "c", "q", "ba"]
+    for seed in range(150):
+        rng = Random(seed)
+        names = rng.sample(["<b>", "<a>", "<e>", "<unk>", "x", "ab", ""], k=rng.randrange(6))
+        tokens = [added(name, rng.randrange(20), special=rng.random() < 0.6) for name in names]
+        value = of_model({"type": kind, **model}, *tokens)
+        texts = ["".join(rng.choices(parts, k=8)) for _ in range(8)]
+        assert difference(value, texts, None, wp.EncodingOptions()) is None, seed
+
+
+def test_20_000_added_tokens_have_their_ids() -> None:
+    vocab = {"<unk>": 0, "a": 1}
+    tokens = [added(f"<{i}>", 2 + i, special=False) for i in range(20_000)]
+    model = {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": "<unk>"}
+    ours = load(of_model(model, *tokens))
+    assert ours.encode(["<19999>a<7>"], add_special_tokens=False).to_pylist() == [[20_001, 1, 9]]

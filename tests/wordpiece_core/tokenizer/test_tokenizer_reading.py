@@ -116,7 +116,7 @@ def test_what_is_read_gives_the_ids_of_tokenizers(tmp_path: Path, change: Change
         (lambda j: j["added_tokens"].append(added("<s>", special=False)), "<s>' is not special;"),
         (lambda j: j["added_tokens"].append(added("<s>", lstrip=True)), "<s>' is lstrip; only"),
         (lambda j: j["added_tokens"].append(added("<s>", id=1)), "<s>' is not in the vocabu"),
-        (lambda j: j["added_tokens"].append("[CLS]"), "'[CLS]' is no added token"),
+        (lambda j: j["added_tokens"].append("[CLS]"), "'[CLS]' is not an added token"),
         (lambda j: j.update(normalizer="x"), "normalizer is 'x', not an object"),
         (lambda j: j["normalizer"].update(lowercase="no"), "lowercase: 'no' is not a bool"),
         (lambda j: j.update(pre_tokenizer={"type": "UnicodeScripts"}), "unknown type `Un"),

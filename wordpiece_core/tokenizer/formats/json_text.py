@@ -40,18 +40,19 @@ def parse(text: str, path: str) -> Json:
 
 
 def as_tokenizers(number: str) -> float:
-    """A number as `tokenizers` reads it (serde_json): its digits as a whole number of 64 bits, of
-    which there are 53 in a float, divided by a power of ten. That is not always the float that is
-    nearest, and where two segmentations have the same score, the last bit decides."""
+    """Return a number as `tokenizers` reads it (serde_json): the digits that 64 bits hold, as a
+    float, divided by a power of ten. This is not always the nearest float, and where two
+    segmentations have the same score, the last bit decides."""
     digits, _, exponent = number.lower().partition("e")
     whole, _, part = digits.lstrip("-").partition(".")
-    found, power = 0, int(exponent or 0)
-    for at, digit in enumerate(whole + part):
-        if found * 10 + int(digit) >= 2**64:
-            power += max(len(whole) - at, 0)
-            break
-        found = found * 10 + int(digit)
-        power -= at >= len(whole)
+    kept, power = whole + part, int(exponent or 0)
+    zeros = len(kept) - len(kept.lstrip("0"))
+    count = min(len(kept), zeros + 20)  # 2**64 has 20 digits
+    count -= int(kept[:count]) >= 2**64
+    found = int(kept[:count] or 0)
+    power -= max(count - len(whole), 0)
+    if count < len(kept):
+        power += max(len(whole) - count, 0)
     if abs(power) > 308:
         return float(number)
     value = float(found) * 10.0**power if power >= 0 else float(found) / 10.0**-power

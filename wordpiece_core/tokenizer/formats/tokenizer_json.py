@@ -166,7 +166,10 @@ def template(around: Template, ids: dict[str, int]) -> Json:
 
 
 def decoder_of(spec: TokenizerSpec) -> Json | None:
-    """The part that makes text of tokens again."""
+    """Return the part that makes text of tokens again."""
+    if spec.decoder is not None:
+        decoder: Json | None = json.loads(spec.decoder)
+        return decoder
     if isinstance(spec.rules, Composed):
         return _composed(spec, "decoder")
     if spec.model is None:

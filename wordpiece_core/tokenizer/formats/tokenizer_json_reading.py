@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 from wordpiece_core.errors import InputError, shown
 from wordpiece_core.options import UNK
 from wordpiece_core.symbols import ROLES, SPECIAL_TOKENS, WORD_END, byte_tokens
+from wordpiece_core.tokenizer.decoders import decoding_steps
 from wordpiece_core.tokenizer.files import (
     TokenizerSpec,
     trimming_unless_usual,
@@ -19,6 +21,7 @@ from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.merges_files import merges_by_id, vocabulary_of
 from wordpiece_core.tokenizer.formats.tokenizer_json import (
     ADDED_TOKEN_FLAGS,
+    decoder_of,
     template,
 )
 from wordpiece_core.tokenizer.formats.tokenizer_json_parts import (
@@ -43,16 +46,21 @@ def from_tokenizer_json(value: Json, path: str) -> TokenizerSpec:
     """The tokenizer of the JSON of a file. `path`: what errors name."""
     model = get(value, "model", dict, path, {})
     kind = model_kind(model)
-    if kind == "WordPiece":
-        return _wordpiece(value, path)
-    if kind == "BPE":
-        return _bpe(value, path)
-    if kind == "Unigram":
-        return _unigram(value, path)
+    read = {"WordPiece": _wordpiece, "BPE": _bpe, "Unigram": _unigram}.get(str(kind))
+    if read is not None:
+        return _with_decoder(read(value, path), value, path)
     if kind is None and not model:
         raise InputError(f"{path}: no model in it; give a tokenizer.json")
     name = kind if isinstance(kind, str) else shown(kind)
     raise InputError(f"{path}: the model {name} is not WordPiece, BPE or Unigram; give one that is")
+
+
+def _with_decoder(spec: TokenizerSpec, value: Json, path: str) -> TokenizerSpec:
+    """The spec with the decoder of the file, unless it is the usual one."""
+    decoder = value.get("decoder")
+    if decoding_steps(decoder, path) == decoding_steps(decoder_of(spec), path):
+        return spec
+    return replace(spec, decoder=json.dumps(decoder))
 
 
 def model_kind(model: Json) -> Any:
@@ -88,7 +96,7 @@ def _wordpiece(value: Json, path: str) -> TokenizerSpec:
     ids = {token: i for i, token in enumerate(vocab)}
     _check_post_processor(value, path, ids)
     text = bert_text(normalizer, kind, path)
-    more = _added_tokens(get(value, "added_tokens", list, path, []), ids, path)
+    more = _added_tokens(added_tokens(value, path), ids, path)
     return TokenizerSpec(vocab, text, longest, prefix, more)
 
 
@@ -118,7 +126,7 @@ def check_added_token(token: Any, path: str, allowed: Sequence[str] = ()) -> Non
     """InputError unless a token is special and searched for as it is written. `allowed`: flags that
     may be set."""
     if not isinstance(token, dict) or not isinstance(token.get("content"), str):
-        raise InputError(f"{path}: {shown(token)} is no added token")
+        raise InputError(f"{path}: {shown(token)} is not an added token")
     for name in [*ADDED_TOKEN_FLAGS, "special"]:
         if not isinstance(token.get(name, False), bool):
             raise InputError(
@@ -234,7 +242,7 @@ def _spec(
     added: list[str],
     unk: str | None,
     model: Bpe | Unigram | None,
-    beyond: Sequence[str],
+    beyond: Collection[str],
     path: str,
 ) -> TokenizerSpec:
     """The spec, in which nothing is said that is as in BERT's. `beyond`: the added tokens that the
@@ -246,7 +254,7 @@ def _spec(
     roles = None if as_bert else ({} if unk is None else {"unk_token": unk}) | usual_roles(added)
     more = [token for token in added if not (as_bert and token in SPECIAL_TOKENS)]
     usual = TokenizerSpec(vocab).around
-    found = _found_otherwise(value, beyond)
+    found = _found_otherwise(value, beyond, path)
     _check_normalized(found or (), words, path)
     return TokenizerSpec(
         vocab,
@@ -262,11 +270,13 @@ def _spec(
     )
 
 
-def _found_otherwise(value: Json, beyond: Collection[str]) -> tuple[AddedToken, ...] | None:
+def _found_otherwise(
+    value: Json, beyond: Collection[str], path: str
+) -> tuple[AddedToken, ...] | None:
     """The added tokens that are not found as special tokens usually are; None if there are none.
     `beyond`: those that the model does not have."""
     found = []
-    for token in value.get("added_tokens") or ():
+    for token in added_tokens(value, path):
         flags = {flag: token.get(flag, False) for flag in ADDED_TOKEN_FLAGS}
         flags |= {"special": token.get("special", True)}
         added = AddedToken(token["content"], **flags, in_model=token["content"] not in beyond)
@@ -287,17 +297,34 @@ def _check_normalized(tokens: Sequence[AddedToken], words: Words, path: str) -> 
 
 def _own_added_tokens(
     value: Json, ids: dict[str, int], path: str
-) -> tuple[list[str], tuple[str, ...]]:
-    """The added tokens; and those that the model does not have, which are put into `ids`.
-    InputError for one that is not searched for exactly as it is written."""
-    listed, of_model = [], {*ids}
-    for token in get(value, "added_tokens", list, path, []):
+) -> tuple[list[str], frozenset[str]]:
+    """Return the added tokens, and the set of them that the model lacks. Adds these to `ids`,
+    numbered in the order of the file as in `tokenizers`, which ignores their `id`."""
+    listed, size, last = [], len(ids), -1
+    of_model = frozenset(ids)
+    for token in added_tokens(value, path):
         check_added_token(token, path, [*ADDED_TOKEN_FLAGS, "special"])
-        content, number = token["content"], token.get("id")
-        if type(number) is not int or ids.setdefault(content, number) != number:
-            raise InputError(
-                f"{path}: the id of added token {content!r} is {shown(number)}, and not that of the"
-                " vocabulary"
-            )
+        content = token["content"]
+        last = max(last, ids.setdefault(content, max(size, last + 1)))
         listed.append(content)
-    return listed, tuple(token for token in listed if token not in of_model)
+    return listed, frozenset(listed) - of_model
+
+
+def added_tokens(value: Json, path: str) -> list[Any]:
+    """Return the added tokens that `tokenizers` takes: each once, and no empty one.
+
+    Raises InputError for a token without an id, and for two of one content with other flags.
+    """
+    found: dict[Any, Any] = {}
+    for token in get(value, "added_tokens", list, path, []):
+        content = token.get("content") if isinstance(token, dict) else None
+        if not isinstance(content, str):
+            raise InputError(f"{path}: {shown(token)} is not an added token")
+        if type(token.get("id")) is not int:
+            number = shown(token.get("id"))
+            raise InputError(f"{path}: the id of added token {content!r} is {number}, no number")
+        first = found.setdefault(content, token)
+        if {**first, "id": None} != {**token, "id": None}:
+            raise InputError(f"{path}: added token {content!r} is there twice, and not the same")
+    found.pop("", None)
+    return list(found.values())
