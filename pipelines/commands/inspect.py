@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from pipelines.commands.loading import load_tokenizer
 from pipelines.encoding.options import TokenizerChoice
 from wordpiece_core import EncodingOptions, Tokenizer
+from wordpiece_core.symbols import BYTES
+from wordpiece_core.tokenizer.bytes_as_text import readable
 from wordpiece_core.tokenizer.inspection import Inspection, Inspector, Misfit, Token, Word
 from wordpiece_core.tokenizer.segmentation_reasons import ScoredSegmentation
 from wordpiece_core.visible import LONGEST, is_hidden, name_of, visible
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 STYLES = {"head": "bold", "text": "", "unknown": "bold red", "special": "cyan", "added": "dim"}
 MOST_ITEMS = 20  # items of a list; the others are counted
+Show = Callable[[str], str]
+"""Turns a token into visible text."""
 KNOWN = {
     "start": "in the vocabulary only as the start of a word",
     "continuation": "in the vocabulary only as a continuation",
@@ -79,14 +83,16 @@ def _print_tables(inspections: Iterable[Inspection], tokenizer: Tokenizer) -> No
 
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     codes = {kind: _codes(style, console) for kind, style in STYLES.items()}
+    is_of_bytes = tokenizer.spec.word_boundary == BYTES
+    show: Show = (lambda token: visible(readable(token))) if is_of_bytes else visible
     for number, inspection in enumerate(inspections):
         if number:
             print()
         text = visible(inspection.text, 4 * LONGEST) or "(no text)"
         lines = [(line, "head") for line in _wrapped(text, console)]
-        lines += _table(inspection.tokens)
+        lines += _table(inspection.tokens, show)
         more_warnings = [*_changes(inspection), *_reasons(inspection.words, tokenizer)]
-        for warning in [*more_warnings, *_segmentations(inspection)]:
+        for warning in [*more_warnings, *_segmentations(inspection, show)]:
             lines += ((line, "text") for line in _wrapped(warning, console))
         print("\n".join(line.join(codes[kind]) for line, kind in lines))
 
@@ -122,13 +128,13 @@ def _changes(inspection: Inspection) -> Iterator[str]:
         yield f"dropped: {name_of(character)} at {_list(at)}"
 
 
-def _table(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
+def _table(tokens: Sequence[Token], show: Show) -> Iterator[tuple[str, str]]:
     """The lines of the table and their kinds. (rich's own tables take a minute for a text of 300
     KB.)"""
     from rich.cells import cell_len, set_cell_size
 
     head = ["word", "chars", "id", "token", "source", ""]
-    rows = [head, *map(_cells, tokens)]
+    rows = [head, *(_cells(token, show) for token in tokens)]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for row, kind in zip(rows, ["head", *(token.kind for token in tokens)], strict=True):
         numbers = [cell.rjust(width) for cell, width in zip(row[:3], widths, strict=False)]
@@ -136,10 +142,10 @@ def _table(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
         yield "  ".join([*numbers, *others]).rstrip(), kind
 
 
-def _cells(token: Token) -> list[str]:
+def _cells(token: Token, show: Show) -> list[str]:
     place = ["", ""] if token.word is None else [str(token.word), f"{token.start}-{token.end}"]
     kind = "" if token.kind == "text" else token.kind
-    return [*place, str(token.id), visible(token.token), visible(token.source), kind]
+    return [*place, str(token.id), show(token.token), visible(token.source), kind]
 
 
 def _reasons(words: Iterable[Word], tokenizer: Tokenizer) -> Iterator[str]:
@@ -158,14 +164,14 @@ def _reasons(words: Iterable[Word], tokenizer: Tokenizer) -> Iterator[str]:
             yield f"{name}: {_misfit(misfit)}"
 
 
-def _segmentations(inspection: Inspection) -> Iterator[str]:
+def _segmentations(inspection: Inspection, show: Show) -> Iterator[str]:
     """Lines on how words came by their tokens, one for each distinct word."""
     words = {word.number: word.normalized for word in inspection.words}
     said = {}
     for reason in inspection.reasons or ():
         name = visible(words[reason.word])
         if reason.merges:
-            merges = [f"{visible(m.left)} + {visible(m.right)} ({m.rank:,})" for m in reason.merges]
+            merges = [f"{show(m.left)} + {show(m.right)} ({m.rank:,})" for m in reason.merges]
             said[name] = f"merges of {name}, with their ranks: {_list(merges)}"
         elif reason.best is not None:
             other = "; there is no other segmentation"

@@ -178,3 +178,13 @@ def test_help_lists_it() -> None:
     assert "  inspect  Show how TEXT is" in done("--help").out
     help_text = done("inspect", "--help").out
     assert max(map(len, help_text.splitlines())) <= 100
+
+
+@pytest.mark.usefixtures("wide")
+def test_tokens_of_bytes_are_shown_as_text(tmp_path: Path) -> None:
+    args = ("--model", "bpe", "--word-boundary", "bytes", "--pre-tokenizer", "gpt2")
+    tokenizer = train_tokenizer(tmp_path, ["日本語 hello"] * 9, *args, "--vocab-size", "269")
+    out = shown(Path(tokenizer), "日本語 語")
+    assert "日本語" in out.split("\n")[2].split()
+    assert r"\xe8" in out
+    assert "æĹ" not in out
