@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,12 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.keywords import TextKeywords, TrainingKeywords
 from wordpiece_core.options import BPE, UNIGRAM, UNK, TextOptions, TrainingOptions
 from wordpiece_core.summary import Summarized
-from wordpiece_core.symbols import ROLES
+from wordpiece_core.symbols import BYTES, ROLES
 from wordpiece_core.text_parts import GPT2
+from wordpiece_core.tokenizer.bytes_as_text import bytes_of
 from wordpiece_core.tokenizer.composing import composed
 from wordpiece_core.tokenizer.files import NO_TEMPLATE, TokenizerSpec, own_special_tokens
 from wordpiece_core.tokenizer.models import Bpe, Unigram
@@ -82,11 +85,29 @@ class TrainingResult(Summarized):
         return MERGES, self.merges
 
     def tokenizer(self, **text: Unpack[TextKeywords]) -> Tokenizer:
-        """The tokenizer of the vocabulary. `text`: the options of `TextOptions`, the same ones that
-        split the words of the training."""
+        """Return the tokenizer of the vocabulary. `text`: the options of `TextOptions` that split
+        the words of the training. By default text is lowercased, unless tokens have capital letters
+        or accents, which lowercased text could never match.
+
+        >>> train({"Hug": 9, "Pug": 5}, vocab_size=10).tokenizer().tokenize("Hug")
+        ['H', '##ug']
+        """
         if self.marks == GPT2:
             text = {"pre_tokenizer": GPT2, **text}
+        elif not {"lowercase", "strip_accents"} & text.keys() and self._is_cased():
+            text = {"lowercase": False, **text}
         return Tokenizer.of(self.spec(TextOptions.of(**text)))
+
+    def _is_cased(self) -> bool:
+        """True if lowercasing and removing accents would change a token."""
+        reserved = {*reserved_tokens(self.options)}
+        tokens = [token for token in self.vocab if token not in reserved]
+        if self.options.model == BPE and self.options.word_boundary == BYTES:
+            tokens = [bytes_of(token).decode(errors="ignore") for token in tokens]
+        joined = " ".join(tokens)
+        decomposed = unicodedata.normalize("NFD", joined)
+        has_accents = any(unicodedata.category(c) == "Mn" for c in decomposed)
+        return has_accents or _kernel.lowercase(joined) != joined
 
     def spec(self, text: TextOptions) -> TokenizerSpec:
         """What makes the tokenizer, for words that were split by `text`. OptionError if they cannot

@@ -210,3 +210,11 @@ def test_a_dropped_character_stays_out_though_a_special_token_is_spelt_like_it()
     specified = reference.train(table, 20, min_pair_count=1, **options)
     assert specified.vocab == ["[UNK]", "##b", "b", "##a", "a", "aa"]
     assert_equal(wp.train(table, vocab_size=20, min_pair_count=1, **options), specified)
+
+
+@pytest.mark.parametrize("model", ["wordpiece", "bpe", "unigram"])
+@pytest.mark.parametrize("word", ["Hug", "café", "हिन्दी", "hug"])
+def test_the_tokenizer_of_a_training_knows_its_words(word: str, model: str) -> None:
+    tokenizer = wp.train({word: 9, word * 2: 5}, model=model, vocab_size=40).tokenizer()
+    assert tokenizer.unk_id not in tokenizer.encode([word]).to_pylist()[0]
+    assert tokenizer.spec.text.lowercase == (word == "hug")
