@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
@@ -22,6 +21,7 @@ from pipelines.encoding.result import Encoded
 from pipelines.reporting.options import ReportCall
 from pipelines.reporting.report import Report, report_job
 from pipelines.running.call import JobCall
+from pipelines.running.messages import write_line
 from pipelines.running.progress import Progress
 from pipelines.training.extend import Extended, extend_job
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
@@ -51,7 +51,7 @@ class _Log:
 
     def commit(self, row: Mapping[str, Any]) -> None:
         if not self.quiet:
-            print(commit_line(row), file=sys.stderr, flush=True)
+            write_line(commit_line(row))
 
     def warn(self, message: str) -> None:
         warnings.warn(message, JobWarning, stacklevel=2)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
+from pipelines.running.messages import write_line
 from wordpiece_core.errors import NEEDS_BEAM
 
 FAILED, INTERRUPTED = 1, 130
@@ -21,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     interrupted. `argv`: the arguments, if this is not the command's own process."""
     is_own_process = argv is None
     if is_own_process:
+        _open_standard_streams()
         for number in (signal.SIGTERM, signal.SIGHUP):  # as SIGINT is
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, signal.default_int_handler)
@@ -33,16 +35,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
-        print(f"wordpiece: {NEEDS_BEAM}", file=sys.stderr)
+        write_line(f"wordpiece: {NEEDS_BEAM}")
         status = FAILED
     except KeyboardInterrupt as error:
         notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
         said = f"interrupted; run the same command again to go on{notes}"
-        print(f"wordpiece: {said}", file=sys.stderr)
+        write_line(f"wordpiece: {said}")
         status = INTERRUPTED
     if is_own_process:
         _end(status)
     sys.exit(status)
+
+
+def _open_standard_streams() -> None:
+    """Open closed standard streams on the null device, so that no file gets their numbers, to which
+    libraries write."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
 
 
 def _end(status: int) -> NoReturn:

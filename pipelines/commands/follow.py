@@ -4,13 +4,13 @@ a JSON object a line with --json."""
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from pipelines.commands.job_command import How
 from pipelines.commands.summary import say
 from pipelines.encoding.follow import commit_line
+from pipelines.running.messages import write_line
 
 
 class CommandLog:
@@ -24,7 +24,7 @@ class CommandLog:
         if self.how.json:
             self._print_json(row)
         elif not self.how.quiet:
-            print(commit_line(row), file=sys.stderr, flush=True)
+            write_line(commit_line(row))
 
     def warn(self, message: str) -> None:
         """Prints a warning."""
@@ -34,4 +34,4 @@ class CommandLog:
             say(f"warning: {message}")
 
     def _print_json(self, value: Mapping[str, Any]) -> None:
-        print(json.dumps(dict(value), ensure_ascii=False), file=sys.stderr, flush=True)
+        write_line(json.dumps(dict(value), ensure_ascii=False))

@@ -24,6 +24,7 @@ from pipelines.comparing.options import CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.reporting.options import ReportCall
+from pipelines.running.messages import write_line
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import for_command
 from wordpiece_core.errors import SkippedFilesWarning, WordpieceError, one_line
@@ -197,7 +198,7 @@ def _explain(error: Exception) -> int:
         message, status = f"{type(error).__name__}: {one_line(error)} (--debug shows where)", 1
     message = " ".join(for_command(message).split())
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
-    print(f"wordpiece: {line}", file=sys.stderr)
+    write_line(f"wordpiece: {line}")
     return status
 
 

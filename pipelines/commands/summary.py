@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from pipelines.commands.job_command import How
+from pipelines.running.messages import write_line
 from wordpiece_core.declaration import for_command
 
 
@@ -56,5 +56,5 @@ def print_tokens(manifest: dict[str, Any]) -> None:
 
 
 def say(text: str) -> None:
-    """Prints a line for people to standard error."""
-    print(f"wordpiece: {for_command(text)}", file=sys.stderr)
+    """Write a line for people to standard error."""
+    write_line(f"wordpiece: {for_command(text)}")

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any, TextIO
 
 from pipelines.running.figures import snapshot
+from pipelines.running.messages import write_line
 
 LINE_SECONDS = 10.0
 REFRESH_SECONDS = 0.2
@@ -26,7 +27,7 @@ class Progress:
 
     def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
         self.stream = sys.stderr if stream is None else stream
-        self.quiet = quiet
+        self.quiet = quiet or self.stream is None
         self.seconds: dict[str, float] = {}
         self.ended = DONE
         self._job = self._stage = snapshot()
@@ -45,7 +46,7 @@ class Progress:
         self._stage = snapshot()
         started = time.monotonic()
         stop = threading.Event()
-        show = self._bar if self.stream.isatty() or has_widgets() else self._lines
+        show = self._bar if _is_terminal(self.stream) or has_widgets() else self._lines
         arguments = (name, unit, total, stop)
         watcher = threading.Thread(target=show, args=arguments, daemon=True)
         if not self.quiet:
@@ -78,7 +79,7 @@ class Progress:
         share = f" {min(done[unit] / total, 1):.0%}" if total and done[unit] else ""
         state = self.ended if end else f"running{share}"
         parts = [f"{name}: {state}", *_amounts(done, seconds), f"{seconds:.1f} s"]
-        print(", ".join(parts), file=self.stream, flush=True)
+        write_line(", ".join(parts), self.stream)
 
     def _bar(self, name: str, unit: str, total: int, stop: threading.Event) -> None:
         from rich.console import Console
@@ -107,6 +108,13 @@ class Progress:
                 bars.update(task, total=known, completed=min(done[unit], total), amounts=amounts)
             if total and self.ended == DONE:
                 bars.update(task, total=total, completed=total)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except (AttributeError, ValueError):  # an object with `write` alone, or closed
+        return False
 
 
 def has_widgets() -> bool:

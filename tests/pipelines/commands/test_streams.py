@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import resource
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import pipelines
+
+from ...quick import parametrize
 from ..corpora import ONE_WORKER, process, wordpiece, write_shard
 
 
@@ -56,3 +62,26 @@ def test_too_little_memory_is_told_from_other_faults(
     assert outcome.status == 1
     assert outcome.fault.startswith(said)
     assert outcome.fault.endswith("; give the command more, or less to hold")
+
+
+@parametrize("streams", ["2>&-", "2>/dev/full", "<&- >&- 2>&-"], quick=1)
+def test_a_job_does_not_need_standard_streams(tmp_path: Path, streams: str) -> None:
+    command = shlex.join([sys.executable, "-m", "pipelines", *count(tmp_path)])
+    assert subprocess.run(["sh", "-c", f"{command} {streams}"], check=False).returncode == 0
+    assert (tmp_path / "out" / "_manifest.json").exists()
+
+
+class OnlyWrites:
+    """A stream without any other method, as some programs put in the place of standard error."""
+
+    def write(self, text: str) -> None:
+        assert text
+
+
+@pytest.mark.parametrize("stream", [None, OnlyWrites()])
+def test_functions_do_not_need_standard_error(
+    tmp_path: Path, stream: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard = write_shard(tmp_path / "in.txt", ["hello world", "hello"])
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert pipelines.count(shard, output=tmp_path / "out").totals["rows"] == 2
