@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from wordpiece_core.options import TextOptions
@@ -142,6 +142,15 @@ class TokenizerSpec:
         of_bert = SPECIAL_TOKENS if self.roles is None else ()
         wanted = dict.fromkeys((*of_bert, *self.more_special_tokens))
         return [token for token in wanted if token in known and token != ""]
+
+    def with_roles(self, roles: Mapping[str, str]) -> TokenizerSpec:
+        """Return the tokenizer with these roles in the place of BERT's. Its special tokens stay."""
+        return replace(
+            self,
+            roles=roles,
+            more_special_tokens=tuple(self.special_tokens),
+            added=self.around or NO_TEMPLATE,
+        )
 
     @property
     def word_boundary(self) -> str | None:

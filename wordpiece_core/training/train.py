@@ -6,7 +6,7 @@ import os
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Unpack
 
@@ -23,7 +23,7 @@ from wordpiece_core.symbols import BYTES, ROLES
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.bytes_as_text import bytes_of
 from wordpiece_core.tokenizer.composing import composed
-from wordpiece_core.tokenizer.files import NO_TEMPLATE, TokenizerSpec, own_special_tokens
+from wordpiece_core.tokenizer.files import TokenizerSpec, own_special_tokens
 from wordpiece_core.tokenizer.models import Bpe, Unigram
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import reserved_tokens
@@ -129,8 +129,7 @@ class TrainingResult(Summarized):
         )
         if options.roles or UNK not in options.special_tokens:
             of_bert = {r: t for r, t in ROLES.items() if t in options.special_tokens}
-            added = spec.around or NO_TEMPLATE
-            spec = replace(spec, roles=of_bert | options.roles, added=added)
+            spec = spec.with_roles(of_bert | options.roles)
         return composed(spec) if text.is_composed else spec
 
     def _model(self) -> Bpe | Unigram | None:

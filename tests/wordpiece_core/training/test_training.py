@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -9,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
 import wordpiece_core as wp
 from wordpiece_core import reference
@@ -218,3 +221,31 @@ def test_the_tokenizer_of_a_training_knows_its_words(word: str, model: str) -> N
     tokenizer = wp.train({word: 9, word * 2: 5}, model=model, vocab_size=40).tokenizer()
     assert tokenizer.unk_id not in tokenizer.encode([word]).to_pylist()[0]
     assert tokenizer.spec.text.lowercase == (word == "hug")
+
+
+NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<|bos|>", "<|eos|>", "<pad>", "<s>")
+
+
+@pytest.mark.parametrize("model", ["wordpiece", "bpe", "unigram"])
+def test_special_tokens_and_roles_of_any_names_are_those_of_transformers(
+    tmp_path: Path, model: str
+) -> None:
+    for seed in range(8):
+        rng = random.Random(seed)
+        special = rng.sample(NAMES, k=rng.randrange(1, 8))
+        bytes_ = model == "bpe" and rng.random() < 0.7
+        if not bytes_ and "[UNK]" not in special:
+            special.append("[UNK]")
+        roles = {r: rng.choice(special) for r in ("pad_token", "eos_token", "mask_token")}
+        boundary = {"word_boundary": "bytes"} if bytes_ else {}
+        options = {"model": model, "special_tokens": special, **boundary, **roles}
+        ours = wp.train({"hug": 9, "pug": 4}, vocab_size=300, **options).tokenizer()
+        ours.save(tmp_path / str(seed))
+        theirs = AutoTokenizer.from_pretrained(tmp_path / str(seed))
+        again = wp.Tokenizer.load(tmp_path / str(seed))
+        for text in (" ".join(special) + " hug", "".join(special), "hug[PAD]pug [MASK] <s>x"):
+            added = {"add_special_tokens": ours.adds_special_tokens}
+            ids = ours.encode([text], **added).to_pylist()
+            assert {ours.ids[token] for token in special if token in text} <= {*ids[0]}
+            assert ids == again.encode([text], **added).to_pylist() == theirs([text])["input_ids"]
+        assert {role: getattr(theirs, role) for role in roles} == roles

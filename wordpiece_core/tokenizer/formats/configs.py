@@ -48,6 +48,8 @@ def with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) ->
     """The spec, changed by what a config file beside the vocabulary says. If the spec is `fixed` by
     a tokenizer.json, it is not changed: InputError if the file contradicts it."""
     _check_split(config, path)
+    if fixed and _has_other_roles(spec, config, path):
+        spec = spec.with_roles(spec.tokens_by_role)
     roles = _roles_of_config(spec, config, path, fixed)
     # The unknown token of the model is special only if a file names it.
     is_named = not fixed or config.get("unk_token") is not None
@@ -113,6 +115,19 @@ def _roles_of_config(
         return None
     said.pop("unk_token", None)
     return {**spec.roles, **said}
+
+
+def _has_other_roles(spec: TokenizerSpec, config: Json, path: str) -> bool:
+    """True if a file gives one of BERT's roles to another special token. Its unknown token is fixed
+    by the model, and [CLS] and [SEP] by what is put around texts."""
+    if spec.roles is not None:
+        return False
+    said = (
+        (name, _content(config[name], path, True))
+        for name in ROLES
+        if config.get(name) is not None and name != "unk_token"
+    )
+    return any(token != ROLES[name] and token in spec.special_tokens for name, token in said)
 
 
 def _text_of_config(text: TextOptions, config: Json, path: str) -> TextOptions:
