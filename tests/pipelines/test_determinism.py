@@ -87,6 +87,7 @@ def test_the_word_table_does_not_depend_on_the_order_of_rows(tmp_path: Path) -> 
     assert table_rows(tmp_path / "a-words") == counted(TEXTS)
 
 
+@pytest.mark.soak
 def test_the_least_memory_for_tables_gives_the_bytes_of_the_default(tmp_path: Path) -> None:
     # Words enough to overflow the least, and to be cut into two partitions with it.
     rows = [" ".join(f"{row:x}w{n}" for n in range(40)) for row in range(20_000)]
@@ -145,6 +146,7 @@ def test_the_words_of_gpt2_are_the_same_for_1_or_50_shards(tmp_path: Path) -> No
     assert without_run(tmp_path / "50") == without_run(tmp_path / "1")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("criterion", "least"),
     [

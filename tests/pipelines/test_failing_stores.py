@@ -93,6 +93,7 @@ def test_a_fault_that_lasts_ends_every_job_with_one_line(
 # --- What passes ----------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_a_store_that_is_busy_is_asked_again(
     monkeypatch: pytest.MonkeyPatch, store: s3.Store
 ) -> None:

@@ -98,6 +98,7 @@ def test_json_prints_the_summary_as_one_object(tmp_path: Path, shard: str, comma
     assert summary[kept] > 0
 
 
+@pytest.mark.soak
 def test_a_quiet_job_prints_nothing_and_does_not_change_logging(tmp_path: Path, shard: str) -> None:
     code = (
         "import logging, sys\n"

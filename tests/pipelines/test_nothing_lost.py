@@ -124,6 +124,7 @@ def test_names_in_manifests_lead_nowhere_else(
     assert files_below(victim) == before
 
 
+@pytest.mark.soak
 def test_a_failed_call_does_not_block_the_next(tmp_path: Path, corpus: Path) -> None:
     train = ["train", corpus, "--output", tmp_path / "tok"]
     assert wordpiece(*train, "--vocab-size", "7").status == 2

@@ -29,6 +29,7 @@ def run(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="of Linux")
 def test_seeds_of_hash_tables_change_no_result() -> None:
     """Tables are read in another order in each process; what comes of them is the same."""

@@ -80,6 +80,7 @@ def test_every_code_point_alone_gives_the_words_of_tokenizers(plane: int) -> Non
         assert_same_words(plane, str, switches)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("switches", [UNCASED, pytest.param(BARE, marks=pytest.mark.soak)])
 def test_every_code_point_is_cut_at_white_space_as_tokenizers_cuts_it(switches: Switches) -> None:
     for plane in PLANES:

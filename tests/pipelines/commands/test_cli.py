@@ -15,6 +15,7 @@ from pipelines.commands.config import config_file
 from pipelines.commands.job_command import EXAMPLES
 from wordpiece_core.sizes import parse_size
 
+from ...quick import parametrize
 from ..corpora import (
     column,
     config,
@@ -118,9 +119,7 @@ def test_ready_configs_have_names(
     assert config_file(config.stem) == Path(config.stem)
 
 
-@pytest.mark.parametrize(
-    "config", sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda p: p.stem
-)
+@parametrize("config", sorted((PROJECT / "configs").glob("*.yaml")), quick=4, ids=lambda p: p.stem)
 def test_the_ready_configs_run(tmp_path: Path, shard: str, config: Path) -> None:
     sections = yaml.safe_load(config.read_text())
     trains = "train" in sections or "vocab_size" in sections

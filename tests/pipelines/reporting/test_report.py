@@ -123,6 +123,7 @@ def test_the_metrics_are_those_of_the_text(full: Report, corpus: Path, tokenizer
     assert "no group" in text
 
 
+@pytest.mark.soak
 def test_the_page_of_an_extended_or_pruned_tokenizer_says_so(
     corpus: Path, tokenizer: Path, tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def killed_after_a_round(tmp_path: Path, shards: Path) -> Path:
     return work
 
 
+@pytest.mark.soak
 def test_a_work_directory_of_other_options_is_refused(tmp_path: Path, shards: Path) -> None:
     work = killed_after_a_round(tmp_path, shards)
     train = ["train", shards, "--output", tmp_path / "tok"]

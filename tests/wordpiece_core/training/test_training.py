@@ -230,7 +230,7 @@ NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<|bos|>", "<|eos|>", "<p
 def test_special_tokens_and_roles_of_any_names_are_those_of_transformers(
     tmp_path: Path, model: str
 ) -> None:
-    for seed in range(8):
+    for seed in range(4):
         rng = random.Random(seed)
         special = rng.sample(NAMES, k=rng.randrange(1, 8))
         bytes_ = model == "bpe" and rng.random() < 0.7

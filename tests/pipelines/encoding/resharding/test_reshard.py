@@ -244,7 +244,7 @@ WAYS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize(("texts", "way"), zip(UNEVEN, WAYS, strict=True))
+@parametrize(("texts", "way"), zip(UNEVEN, WAYS, strict=True), quick=2)
 def test_shards_have_all_rows_whatever_their_sizes(
     tmp_path: Path, tokenizer: str, texts: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
