@@ -14,6 +14,7 @@ import wordpiece_core as wp
 from wordpiece_core.errors import WordpieceError
 from wordpiece_core.uri import credentials_in
 
+from ..quick import parametrize
 from . import s3
 from .corpora import done, english, files_below, process, wordpiece, write_shard
 
@@ -83,10 +84,7 @@ def store() -> Iterator[s3.Store]:
         yield store
 
 
-@pytest.mark.parametrize(
-    ("mode", "has_address"),
-    [("in_memory", False), pytest.param("multi_processing", True, marks=pytest.mark.soak)],
-)
+@parametrize(("mode", "has_address"), [("in_memory", False), ("multi_processing", True)], quick=1)
 def test_the_environment_opens_a_store(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store: s3.Store, mode: str, has_address: bool
 ) -> None:

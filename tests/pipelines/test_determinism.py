@@ -13,6 +13,7 @@ from pipelines.training.rounds import Exchange
 from wordpiece_core.options import LEAST_WORKER_MEMORY
 from wordpiece_core.training import merging
 
+from ..quick import parametrize
 from .corpora import (
     column,
     counted,
@@ -28,7 +29,6 @@ from .corpora import (
 
 TEXTS = multilingual(40) + english(260)
 SIZE = ["--vocab-size", "420"]
-SOAK = pytest.mark.soak
 RUNNERS = {
     "in memory": "--direct_running_mode=in_memory --direct_num_workers=1",
     "2 threads": "--direct_running_mode=multi_threading --direct_num_workers=2",
@@ -64,7 +64,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory / "words"
 
 
-@pytest.mark.parametrize("ending", [pytest.param(".txt", marks=SOAK), ".parquet"])
+@parametrize("ending", [".parquet", ".txt"], quick=1)
 def test_vocabulary_and_ids_are_the_same_for_1_or_50_shards_in_any_order(
     tmp_path: Path, trained: str, ending: str
 ) -> None:
@@ -98,9 +98,7 @@ def test_the_least_memory_for_tables_gives_the_bytes_of_the_default(tmp_path: Pa
     assert files_below(tmp_path / "least") == files_below(tmp_path / "default")
 
 
-@pytest.mark.parametrize(
-    "runner", ["in memory", "2 threads", pytest.param("2 processes", marks=SOAK)]
-)
+@parametrize("runner", RUNNERS, quick=2)
 def test_any_number_of_workers_of_any_kind_gives_the_same_bytes(
     tmp_path: Path, trained: str, words: Path, runner: str
 ) -> None:
@@ -124,9 +122,7 @@ BPE = {
 }
 
 
-@pytest.mark.parametrize(
-    "boundary", [pytest.param("</w>", marks=SOAK), pytest.param("▁", marks=SOAK), "bytes"]
-)
+@parametrize("boundary", ["bytes", "</w>", "▁"], quick=1)
 def test_bpe_with_workers_and_small_budgets_gives_the_same_bytes(
     tmp_path: Path, words: Path, boundary: str
 ) -> None:
@@ -151,8 +147,8 @@ def test_the_words_of_gpt2_are_the_same_for_1_or_50_shards(tmp_path: Path) -> No
     ("criterion", "least"),
     [
         ("pmi", "auto"),
-        pytest.param("frequency", "auto", marks=SOAK),
-        pytest.param("frequency", "1", marks=SOAK),
+        ("frequency", "auto"),
+        ("frequency", "1"),
     ],
 )
 def test_a_small_budget_makes_more_rounds_and_the_same_bytes(

@@ -20,6 +20,7 @@ from wordpiece_core.reference.pre_tokenizers import gpt2_words
 from wordpiece_core.tokenizer.kernel_parts import kernel_rules
 from wordpiece_core.tokenizer.models import Metaspace
 
+from ..quick import parametrize
 from .sentencepiece_models import charsmap, processor
 from .strategies import ODD, odd_text
 
@@ -101,9 +102,7 @@ def normalized(text: str, rules: Any) -> str:
     return "".join(words([text], rules=rules)[0])
 
 
-@pytest.mark.parametrize(
-    "rule", ["nmt_nfkc", *(pytest.param(rule, marks=pytest.mark.soak) for rule in RULES[1:])]
-)
+@parametrize("rule", RULES, quick=1)
 def test_every_code_point_is_normalized_as_sentencepiece_does(rule: str) -> None:
     mine, theirs = of_sentencepiece(rule, collapse=True, dummy=True)
     for text in rows("ac b"):

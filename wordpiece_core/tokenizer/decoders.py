@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 from wordpiece_core import _kernel
@@ -14,6 +15,7 @@ from wordpiece_core.errors import InputError, shown
 from wordpiece_core.symbols import SPACE_MARK
 from wordpiece_core.tokenizer.bytes_as_text import bytes_of
 from wordpiece_core.tokenizer.formats.json_text import Json, get
+from wordpiece_core.tokenizer.formats.tokenizer_json_parts import prepend_scheme
 
 CLEAN_UP = (
     *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
@@ -136,6 +138,7 @@ class Replace(Decoder):
         return [rules.normalized(token) if token else "" for token in tokens]
 
 
+@lru_cache
 def _replacing(step: Replace) -> _kernel.Composed:
     part = {"type": "Replace", "pattern": json.loads(step.pattern), "content": step.content}
     return _kernel.Composed(json.dumps(part), None, of_bytes=False)
@@ -188,9 +191,8 @@ def _step(value: Json, path: str) -> Decoder:
     if kind == "WordPiece":
         return WordPiece(get(value, "prefix", str, path), get(value, "cleanup", bool, path))
     if kind == "Metaspace":
-        usual = "always" if get(value, "add_prefix_space", bool, path, True) else "never"
-        scheme = get(value, "prepend_scheme", str, path, usual)
-        return Metaspace(get(value, "replacement", str, path, SPACE_MARK), scheme != "never")
+        mark = get(value, "replacement", str, path, SPACE_MARK)
+        return Metaspace(mark, drops_first=prepend_scheme(value, path) != "never")
     if kind == "BPEDecoder":
         return BPEDecoder(get(value, "suffix", str, path))
     if kind == "ByteFallback":

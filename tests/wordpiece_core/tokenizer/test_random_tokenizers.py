@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, models
 import wordpiece_core as wp
 
 from ...parity.random_cases import assert_same, difference, load, random_case
+from ...quick import parametrize
 from .peers import TEXTS, sentencepiece_like, trained
 from .test_model_files import OWN, own_spec, saved
 
@@ -22,9 +23,7 @@ Json = dict[str, Any]
 PARTS, SEEDS = 10, 60
 
 
-@pytest.mark.parametrize(
-    "part", [0, *(pytest.param(part, marks=pytest.mark.soak) for part in range(1, PARTS))]
-)
+@parametrize("part", range(PARTS), quick=1)
 def test_random_tokenizers_give_the_rows_of_tokenizers(part: int) -> None:
     compared = 0
     for seed in range(SEEDS * part, SEEDS * (part + 1)):

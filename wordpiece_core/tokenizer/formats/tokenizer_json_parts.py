@@ -207,13 +207,13 @@ def _metaspace_words(normalizers: list[Json], cutters: list[Json], path: str) ->
     mark = cutters[-1]
     if get(mark, "replacement", str, path, SPACE_MARK) != SPACE_MARK or not _splits(mark, path):
         return None
-    if splits and _prepend(mark, path) != "always":
+    if splits and prepend_scheme(mark, path) != "always":
         return None
     rules = Metaspace(
         charsmap,
         by_grapheme=True,
         collapse_spaces=splits or replaces,
-        prepend=_prepend(mark, path),
+        prepend=prepend_scheme(mark, path),
         by_replacement=replaces,
     )
     check_rules(rules, path)
@@ -228,8 +228,8 @@ def check_rules(rules: Metaspace | Composed, path: str) -> None:
         raise InputError(f"{path}: {error}") from error
 
 
-def _prepend(mark: Json, path: str) -> str:
-    """Where a Metaspace puts a mark that is not in the text."""
+def prepend_scheme(mark: Json, path: str) -> str:
+    """Return where a Metaspace adds a mark: "always", "first" or "never"."""
     usual = "always" if get(mark, "add_prefix_space", bool, path, True) else "never"
     scheme = get(mark, "prepend_scheme", str, path, usual)
     if scheme not in ("always", "first", "never"):

@@ -113,7 +113,7 @@ def _added_tokens(added: list[Any], ids: dict[str, int], path: str) -> tuple[str
     as it is written, and if one of the five is not searched for at all."""
     for token in added:
         check_added_token(token, path)
-        if type(token.get("id")) is not int or ids.get(token["content"]) != token["id"]:
+        if ids.get(token["content"]) != token["id"]:
             raise InputError(f"{path}: added token {token['content']!r} is not in the vocabulary")
     listed = [token["content"] for token in added]
     for token in SPECIAL_TOKENS:
@@ -288,7 +288,7 @@ def _found_otherwise(
 def _check_normalized(tokens: Sequence[AddedToken], words: Words, path: str) -> None:
     """InputError for a token of which the normalizer leaves nothing: `tokenizers` finds it
     everywhere."""
-    normalized = [token.content for token in tokens if token.normalized and token.content]
+    normalized = [token.content for token in tokens if token.normalized]
     rules = kernel_rules(words.rules) if normalized else None
     for content in normalized:
         if rules is not None and not rules.normalized(content):
