@@ -57,6 +57,7 @@ class TakenAsFileWarning(TokenizerWarning):
 def class_of(config: Json, model: Json) -> tuple[str | None, bool]:
     """The class that a directory names, or else its type of model; None if it names none, or one
     that takes a `tokenizer.json` as it is. And whether it is code of the directory's own.
+    `fix_mistral_regex` replaces the pattern of some files, so it counts as a class.
 
     Args:
         config: What `tokenizer_config.json` says.
@@ -76,7 +77,7 @@ def class_of(config: Json, model: Json) -> tuple[str | None, bool]:
     if name is None or (name in TAKES_FILE and kind not in SAME_CLASS):
         name = kind if isinstance(kind, str) else None
     if name is None or name in TAKES_FILE:
-        return None, False
+        return ("fix_mistral_regex" if config.get("fix_mistral_regex") else None), False
     if isinstance(kind, str) and SAME_CLASS.get(kind, kind) != SAME_CLASS.get(name, name):
         return f"{name} of the model {kind}", False  # of some models another class is taken
     return SAME_CLASS.get(name, name), False
@@ -98,8 +99,11 @@ def built(read: Callable[[str], bytes | None], path: str, name: str) -> tuple[st
         try:
             from transformers import AutoTokenizer
         except ImportError as error:
+            has_file = read("tokenizer.json") is not None
+            file = f", or give {path.rstrip('/')}/tokenizer.json to take that file as it is"
             raise OptionError(
-                f"{path}: its class {name} is one of the library transformers; {INSTALL}"
+                f"{path}: its class {name} is one of the library transformers;"
+                f" {INSTALL}{file if has_file else ''}"
             ) from error
         with TemporaryDirectory() as directory:
             for file in FILES:

@@ -9,17 +9,27 @@ other.
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from contextlib import suppress
 from dataclasses import replace
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line, shown
+from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line
 from wordpiece_core.options import TextOptions
+from wordpiece_core.symbols import ROLES, SPECIAL_TOKENS
 from wordpiece_core.tokenizer.by_class import BERT, TakenAsFileWarning, built, class_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.formats.configs import with_config, with_roles
+from wordpiece_core.tokenizer.formats.configs import check_text, with_config, with_roles
+from wordpiece_core.tokenizer.formats.configured_tokens import (
+    ADDED,
+    CONFIG,
+    MAP,
+    role_tokens,
+    token_content,
+    with_configured_tokens,
+)
 from wordpiece_core.tokenizer.formats.json_text import Json, parse
 from wordpiece_core.tokenizer.formats.merges_files import (
     CLASS_ROLES,
@@ -144,8 +154,13 @@ class _Directory:
     def __init__(self, path: str) -> None:
         self.path = path
         self._texts: dict[str, str | None] = {}
-        self.config = self.json("tokenizer_config.json") or {}
+        self.config = self.json(CONFIG) or {}
         self.name, self.has_code = class_of(self.config, self.json("config.json") or {})
+
+    @property
+    def configs(self) -> dict[str, Json | None]:
+        """The config files that name tokens."""
+        return {name: self.json(name) for name in (CONFIG, MAP, ADDED)}
 
     def place(self, name: str) -> str:
         """The path of a file."""
@@ -174,7 +189,7 @@ def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
         spec = _of_files(directory, lowercase)
         with suppress(InputError):  # for what the config says: the class knows it
             spec = _configured(spec, directory) if spec is not None else None
-            if spec is not None and (directory.name != BERT or _is_bert(spec, directory.config)):
+            if spec is not None and (directory.name != BERT or _is_bert(spec, directory)):
                 return spec
     return _of_class(directory)
 
@@ -191,21 +206,17 @@ def _may_be_native(directory: _Directory) -> bool:
 
 
 def _of_class(directory: _Directory) -> TokenizerSpec:
-    """The tokenizer that the class of a directory builds. Where that is not possible, its
-    `tokenizer.json` is taken, with a TakenAsFileWarning."""
+    """Return the tokenizer that the class of a directory builds. Code of the directory's own is not
+    run: its `tokenizer.json` is taken, with a TakenAsFileWarning.
+
+    Raises OptionError if `transformers` is not installed: without it the ids may be others.
+    """
     name, whole = directory.name or "", directory.place(TOKENIZER)
     if not directory.has_code:
-        try:
-            text, roles = built(
-                lambda file: read_bytes(directory.place(file)), directory.path, name
-            )
-        except OptionError:  # the library is not installed
-            if directory.text(TOKENIZER) is None:
-                raise
-        else:
-            spec = _of_tokenizer_json(parse(text, whole), text, whole)
-            return spec if spec.roles is None else with_roles(spec, directory.config | roles, whole)
-    elif directory.text(TOKENIZER) is None:
+        text, roles = built(lambda file: read_bytes(directory.place(file)), directory.path, name)
+        spec = _of_tokenizer_json(parse(text, whole), text, whole)
+        return spec if spec.roles is None else with_roles(spec, directory.config | roles, whole)
+    if directory.text(TOKENIZER) is None:
         raise InputError(
             f"{directory.path}: its class {name} is code of its own, which is not run; give"
             f" `encoding` if it has ranks of tiktoken, or a tokenizer.json"
@@ -214,8 +225,21 @@ def _of_class(directory: _Directory) -> TokenizerSpec:
     return _configured(_of_files(directory, None), directory)
 
 
-def _is_bert(spec: TokenizerSpec, config: Json) -> bool:
-    """Whether a tokenizer is what BertTokenizer makes of its vocabulary."""
+def _is_bert(spec: TokenizerSpec, directory: _Directory) -> bool:
+    """True if BertTokenizer, which builds itself of the vocabulary and adds the tokens that the
+    configs name, gives the ids of the spec."""
+    config, value = directory.config, directory.json(TOKENIZER)
+    said = {name: token for name, token in role_tokens(directory.configs).items() if token}
+    for name in ("unk_token", "cls_token", "sep_token"):  # the class puts these around texts
+        if token_content(said.get(name, ROLES[name]), directory.path) != ROLES[name]:
+            return False
+    if not {*SPECIAL_TOKENS} <= {*spec.vocab}:
+        return False
+    if value is not None and "added_tokens_decoder" in config:
+        configs = directory.configs | {CONFIG: ROLES | config}
+        made = with_configured_tokens({**value, "added_tokens": []}, configs, directory.path)
+        if not {*spec.special_tokens} <= {token["content"] for token in made["added_tokens"]}:
+            return False
     text = TextOptions(
         lowercase=bool(config.get("do_lower_case", True)),
         strip_accents=config.get("strip_accents"),
@@ -232,6 +256,9 @@ def _of_files(directory: _Directory, lowercase: bool | None) -> TokenizerSpec | 
     text, value = directory.text(TOKENIZER), directory.json(TOKENIZER)
     spec = _of_vocab_txt(directory, lowercase)
     if text is not None and value is not None:
+        configured = with_configured_tokens(value, directory.configs, directory.path)
+        if configured != value:
+            value, text = configured, json.dumps(configured, ensure_ascii=False)
         made = _of_tokenizer_json(value, text, directory.place(TOKENIZER))
         _check_vocabularies(made, directory, spec)
         return made
@@ -246,23 +273,19 @@ def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerS
             f"{directory.path}: no tokenizer; give a directory with tokenizer.json, vocab.txt,"
             " vocab.json and merges.txt, or a .model; a file of them; or a name on the Hub"
         )
-    place, is_fixed = directory.place, directory.text(TOKENIZER) is not None
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+    place = directory.place
+    if directory.text(TOKENIZER) is not None:
+        check_text(spec, directory.config, place(CONFIG))
+        return with_roles(spec, role_tokens(directory.configs), place(CONFIG))
+    for name in (MAP, CONFIG):
         said = directory.json(name)
-        if said is not None and spec.library is not None:
-            spec = with_roles(spec, said, place(name))
-        elif said is not None:
-            spec = with_config(spec, said, place(name), fixed=is_fixed)
-    for token, number in (directory.json("added_tokens.json") or {}).items():
-        if spec.library is not None and spec.vocab[number : number + 1] != [token]:
+        if said is not None:
+            spec = with_config(spec, said, place(name))
+    for token in directory.json(ADDED) or {}:
+        if token not in spec.special_tokens:
             raise InputError(
-                f"{place('added_tokens.json')}: added token {token!r} does not have the id"
-                f" {shown(number)} in {TOKENIZER}; fix one of them"
-            )
-        if spec.library is None and token not in spec.special_tokens:
-            raise InputError(
-                f"{place('added_tokens.json')}: added token {token!r} is not a special one; only"
-                " these are known here"
+                f"{place(ADDED)}: added token {token!r} is not a special one; only these are known"
+                " here"
             )
     return spec
 
@@ -274,7 +297,7 @@ def _of_vocab_txt(directory: _Directory, lowercase: bool | None) -> TokenizerSpe
         return None
     vocab = parse_vocabulary(text, path)
     # Another file says how text is handled.
-    if any(directory.text(name) is not None for name in ("tokenizer_config.json", TOKENIZER)):
+    if any(directory.text(name) is not None for name in (CONFIG, TOKENIZER)):
         return TokenizerSpec(vocab)
     return _bare(vocab, path, lowercase)
 
@@ -322,7 +345,7 @@ def _of_ranks(directory: _Directory, encoding: str) -> TokenizerSpec:
         data = read_bytes(path)
         if data is not None and is_ranks(data):
             spec = read_ranks(data, encoding, path)
-            return with_roles(spec, directory.config, directory.place("tokenizer_config.json"))
+            return with_roles(spec, directory.config, directory.place(CONFIG))
     raise OptionError(f"encoding: {directory.path} has no ranks of tiktoken; leave it out")
 
 

@@ -25,6 +25,7 @@ from . import peers
 TEXTS = [
     *("a", "Hello hello", " a  12 b ", "caf\u00e9 \u00c9 \u4e2d\u6587", "x\u0301 don't 3.14", ""),
     *("newtok a newtok", "<s> a </s>", "[MASK] hello [SEP]", "\n\na\t", "ab<mask>"),
+    *("a<new>b <new> x", "<think> a <think>b", "a <pad> <unk> [UNK] b"),
 ]
 
 WORDS = [
@@ -185,6 +186,60 @@ def write_directory(rng: Random, path: Path) -> None:
         (path / name).write_text(value if isinstance(value, str) else json.dumps(value))
 
 
+ROLES = [
+    *("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"),
+    *("think_token", "image_token"),
+]
+
+
+def configure_tokens(rng: Random, path: Path) -> None:
+    """Name tokens in the config files of a directory: roles, flags and tokens that are new."""
+    value = json.loads((path / "tokenizer.json").read_text())
+    vocab = value["model"]["vocab"]
+    tokens = [*(vocab if isinstance(vocab, dict) else [row[0] for row in vocab])]
+    tokens = [*tokens[:6], *rng.sample(tokens, 3), "newtok", "<new>", "<think>"]
+
+    def flags(**more: Any) -> Json:
+        names = ("single_word", "lstrip", "rstrip", "normalized", "special")
+        return {name: rng.random() < 0.3 for name in names if rng.random() < 0.8} | more
+
+    def named() -> Any:
+        token = rng.choice(tokens)
+        if rng.random() < 0.7:
+            return token
+        return flags(content=token, __type="AddedToken")
+
+    def roles(share: float) -> Json:
+        return {role: named() for role in ROLES if rng.random() < share}
+
+    config = json.loads((path / "tokenizer_config.json").read_text()) | roles(0.15)
+    for name in ("extra_special_tokens", "additional_special_tokens"):
+        if rng.random() < 0.2:
+            config[name] = [named() for _ in range(rng.randrange(3))]
+    if rng.random() < 0.1:
+        config["extra_special_tokens"] = {"audio_token": rng.choice(tokens)}
+    if rng.random() < 0.1:
+        config["model_specific_special_tokens"] = {"video_token": rng.choice(tokens)}
+    if rng.random() < 0.5:
+        some = rng.sample(tokens, rng.randrange(4))
+        listed = {t["content"]: t["id"] for t in value["added_tokens"]}
+        config["added_tokens_decoder"] = {
+            str(listed.get(token, rng.randrange(400))): flags(content=token) for token in some
+        }
+    (path / "tokenizer_config.json").write_text(json.dumps(config))
+    if rng.random() < 0.3:
+        more = roles(0.15) | {"additional_special_tokens": ["<new>"]}
+        more = {n: {**t, "__type": None} if isinstance(t, dict) else t for n, t in more.items()}
+        for token in more.values():
+            if isinstance(token, dict):
+                del token["__type"]
+        (path / "special_tokens_map.json").write_text(json.dumps(more))
+    if rng.random() < 0.2:
+        some = rng.sample(tokens, 2)
+        added = {token: rng.randrange(400) for token in some}
+        (path / "added_tokens.json").write_text(json.dumps(added))
+
+
 def ids_of(load: Any, path: Path) -> list[list[int]] | Exception:
     try:
         tokenizer = load(path)
@@ -195,7 +250,10 @@ def ids_of(load: Any, path: Path) -> list[list[int]] | Exception:
 
 def check_directory(seed: int, path: Path) -> str:
     """Whether the ids are equal, or the directory is refused; AssertionError if they differ."""
-    write_directory(Random(seed), path)
+    rng = Random(seed)
+    write_directory(rng, path)
+    if (path / "tokenizer.json").exists() and rng.random() < 0.6:
+        configure_tokens(rng, path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ours = ids_of(wp.Tokenizer.load, path)
@@ -249,8 +307,9 @@ def test_without_transformers_a_class_is_named(tmp_path: Path) -> None:
         (path / "vocab.txt").unlink()
         value = wordpiece_files(Random(2))["tokenizer.json"]
         (path / "tokenizer.json").write_text(json.dumps(value))
-        with pytest.warns(TakenAsFileWarning, match="BertJapaneseTokenizer of transformers may"):
+        with pytest.raises(wp.OptionError, match=f"give {path}/tokenizer.json"):
             wp.Tokenizer.load(path)
+        wp.Tokenizer.load(path / "tokenizer.json")
 
 
 @pytest.mark.parametrize(

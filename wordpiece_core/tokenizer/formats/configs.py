@@ -12,6 +12,7 @@ from wordpiece_core.options import TextOptions
 from wordpiece_core.symbols import ROLES, SPECIAL_TOKENS
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.files import AS_IT_IS, ROLE_NAMES, TokenizerSpec
+from wordpiece_core.tokenizer.formats.configured_tokens import token_content
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import check_added_token
 from wordpiece_core.tokenizer.models import Layout
@@ -22,7 +23,11 @@ CONFIG_TEXT = {
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
-MORE_TOKENS = ("additional_special_tokens", "extra_special_tokens")
+MORE_TOKENS = (
+    "additional_special_tokens",
+    "extra_special_tokens",
+    "model_specific_special_tokens",
+)
 
 
 def config_files(spec: TokenizerSpec) -> dict[str, dict[str, Any]]:
@@ -44,17 +49,17 @@ def config_files(spec: TokenizerSpec) -> dict[str, dict[str, Any]]:
     return {"tokenizer_config.json": config, "special_tokens_map.json": roles}
 
 
-def with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) -> TokenizerSpec:
-    """The spec, changed by what a config file beside the vocabulary says. If the spec is `fixed` by
-    a tokenizer.json, it is not changed: InputError if the file contradicts it."""
+def with_config(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
+    """Return the spec of a vocabulary with what a config file next to it says.
+
+    Raises InputError for a token that is not in the vocabulary, or not found as it is written.
+    """
     _check_split(config, path)
-    if fixed and _has_other_roles(spec, config, path):
-        spec = spec.with_roles(spec.tokens_by_role)
-    roles = _roles_of_config(spec, config, path, fixed)
-    # The unknown token of the model is special only if a file names it.
-    is_named = not fixed or config.get("unk_token") is not None
-    named = [t for name, t in (roles or {}).items() if is_named or name != "unk_token"]
-    more = dict.fromkeys([*spec.more_special_tokens, *_more_tokens(config, path, fixed), *named])
+    roles = _roles_of_config(spec, config, path)
+    named = [] if roles is None else [*roles.values()]
+    if roles is not None and config.get("unk_token") is not None:
+        named.append(_checked_content(config["unk_token"], path))
+    more = dict.fromkeys([*spec.more_special_tokens, *_more_tokens(config, path), *named])
     unknown = [token for token in more if token not in set(spec.vocab)]
     if unknown:
         raise InputError(f"{path}: special token {unknown[0]!r} is not in the vocabulary; add it")
@@ -62,27 +67,32 @@ def with_config(spec: TokenizerSpec, config: Json, path: str, *, fixed: bool) ->
         more = dict.fromkeys(sorted(more, key=list(spec.vocab).index))
     spec = replace(spec, model_max_length=_max_length(config) or spec.model_max_length)
     text = _text_of_config(spec.text, config, path)
-    changed = replace(spec, text=text, roles=roles, more_special_tokens=tuple(more))
-    if not fixed:
-        return changed
-    # For that class `transformers` reads the special tokens here, but not how text is handled.
-    heard = config.get("tokenizer_class") != "PreTrainedTokenizerFast"
-    if heard and changed.text.for_kernel() != spec.text.for_kernel():
+    return replace(spec, text=text, roles=roles, more_special_tokens=tuple(more))
+
+
+def check_text(spec: TokenizerSpec, config: Json, path: str) -> None:
+    """InputError if a config file says that text is normalized in another way than the
+    `tokenizer.json` next to it. For a PreTrainedTokenizerFast `transformers` ignores this."""
+    if config.get("tokenizer_class") == "PreTrainedTokenizerFast" or spec.library is not None:
+        return
+    if _text_of_config(spec.text, config, path).for_kernel() != spec.text.for_kernel():
         raise InputError(f"{path}: handles text otherwise than tokenizer.json; fix one of them")
-    if {*changed.special_tokens} != {*spec.special_tokens}:
-        raise InputError(f"{path}: has other special tokens than tokenizer.json; fix one of them")
-    return replace(spec, roles=roles)
 
 
 def with_roles(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
-    """The spec of a tokenizer that the library `tokenizers` runs, with the roles of tokens that a
-    config file says. All else is as in its tokenizer.json."""
+    """Return the spec of a `tokenizer.json` with the roles of tokens that a config file says.
+    Everything else is as in the `tokenizer.json`."""
     _check_split(config, path)
-    known = {*spec.vocab}
-    said = {n: _content(config[n], path, True) for n in ROLE_NAMES if config.get(n) is not None}
-    said = {name: token for name, token in said.items() if token in known and name != "unk_token"}
     length = _max_length(config) or spec.model_max_length
-    return replace(spec, roles={**(spec.roles or {}), **said}, model_max_length=length)
+    spec, known = replace(spec, model_max_length=length), {*spec.vocab}
+    said = {n: token_content(config[n], path) for n in ROLE_NAMES if config.get(n) is not None}
+    said = {name: token for name, token in said.items() if token in known and name != "unk_token"}
+    roles = spec.tokens_by_role
+    if all(roles.get(name) == token for name, token in said.items()):
+        return spec
+    if spec.roles is None:
+        spec = spec.with_roles(roles)
+    return replace(spec, roles={**(spec.roles or {}), **said})
 
 
 def _max_length(config: Json) -> int | None:
@@ -98,16 +108,10 @@ def _check_split(config: Json, path: str) -> None:
         )
 
 
-def _roles_of_config(
-    spec: TokenizerSpec, config: Json, path: str, fixed: bool
-) -> Mapping[str, str] | None:
-    """The roles of a tokenizer, with those that a config file says. What is unknown is said by the
-    model alone."""
-    said = {
-        name: _content(config[name], path, fixed)
-        for name in ROLE_NAMES
-        if config.get(name) is not None
-    }
+def _roles_of_config(spec: TokenizerSpec, config: Json, path: str) -> Mapping[str, str] | None:
+    """Return the roles of a tokenizer, with the roles that a config file says. The unknown token is
+    the model's."""
+    said = {n: _checked_content(config[n], path) for n in ROLE_NAMES if config.get(n) is not None}
     if spec.roles is None:
         for name, token in ROLES.items():
             if said.get(name, token) != token:
@@ -115,19 +119,6 @@ def _roles_of_config(
         return None
     said.pop("unk_token", None)
     return {**spec.roles, **said}
-
-
-def _has_other_roles(spec: TokenizerSpec, config: Json, path: str) -> bool:
-    """True if a file gives one of BERT's roles to another special token. Its unknown token is fixed
-    by the model, and [CLS] and [SEP] by what is put around texts."""
-    if spec.roles is not None:
-        return False
-    said = (
-        (name, _content(config[name], path, True))
-        for name in ROLES
-        if config.get(name) is not None and name != "unk_token"
-    )
-    return any(token != ROLES[name] and token in spec.special_tokens for name, token in said)
 
 
 def _text_of_config(text: TextOptions, config: Json, path: str) -> TextOptions:
@@ -142,31 +133,29 @@ def _text_of_config(text: TextOptions, config: Json, path: str) -> TextOptions:
     return TextOptions(**options)
 
 
-def _more_tokens(config: Json, path: str, fixed: bool) -> Iterator[str]:
-    """The special tokens beside BERT's five that a config file names."""
+def _more_tokens(config: Json, path: str) -> Iterator[str]:
+    """Yield the special tokens that a config file names, except BERT's five."""
     for name in MORE_TOKENS:
         listed = config.get(name) or []
         tokens = listed.values() if isinstance(listed, dict) else listed
         if not isinstance(listed, dict | list):
             raise InputError(f"{path}: {name} is {shown(listed)}, not a list")
-        yield from (_content(token, path, fixed) for token in tokens)
-    for name in ROLE_NAMES:
-        if name not in ROLES and config.get(name) is not None:
-            yield _content(config[name], path, fixed)
+        yield from (_checked_content(token, path) for token in tokens)
+    for name, token in config.items():
+        is_named = name in ROLE_NAMES or (name.endswith("_token") and isinstance(token, str))
+        if is_named and name not in ROLES and token is not None:
+            yield _checked_content(token, path)
     decoder = config.get("added_tokens_decoder") or {}
     if not isinstance(decoder, dict):
         raise InputError(f"{path}: added_tokens_decoder is {shown(decoder)}, not an object")
     for token in decoder.values():
-        content = _content(token, path, fixed)
+        content = _checked_content(token, path)
         if content not in SPECIAL_TOKENS:
             yield content
 
 
-def _content(token: Any, path: str, fixed: bool) -> str:
-    """The string of a special token, which may be written as an object. Unless a tokenizer.json has
-    `fixed` how it is searched for, the object is checked."""
-    if isinstance(token, str):
-        return token
-    if not (fixed and isinstance(token, dict) and isinstance(token.get("content"), str)):
+def _checked_content(token: Any, path: str) -> str:
+    """Return the string of a special token. InputError unless it is found as it is written."""
+    if not isinstance(token, str):
         check_added_token(token, path)
-    return str(token["content"])
+    return token_content(token, path)
