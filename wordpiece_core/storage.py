@@ -333,6 +333,18 @@ def make_directory(path: str) -> None:
     attempt("made", path, lambda: filesystem.create_dir(inner, recursive=True))
 
 
+def write_bytes(path: str, data: bytes) -> None:
+    """Write a small file. If the process is killed meanwhile, part of it may be there, except where
+    files appear when they are closed."""
+    filesystem, inner = open_filesystem(path)
+
+    def write() -> None:
+        with filesystem.open_output_stream(inner, compression=None) as stream:
+            stream.write(data)
+
+    attempt("written", path, write)
+
+
 def move(source: str, target: str) -> None:
     """Gives a file another name on the same file system. A file that has this name is replaced."""
     filesystem, inner = open_filesystem(source)

@@ -59,7 +59,8 @@ def _print_covered(table: WordTable, covered: Coverage) -> None:
 def _print_extension(done: Extended) -> None:
     table = done.table
     print_corpus(table.totals, table.min_word_count)
-    print(f"vocabulary: {len(done.vocab):,} tokens, {len(done.new_tokens):,} of them new")
+    new, used = len(done.new_tokens), done.used_new_tokens
+    print(f"vocabulary: {len(done.vocab):,} tokens, {new:,} of them new, {used:,} new and used")
     print(f"tokens saved: {done.saved_tokens:,} of {done.before.tokens:,}, {done.saved_share:.2%}")
     _print_covered(table, done.covered)
     print(f"tokenizer: {done.output}")

@@ -53,6 +53,18 @@ def coverage(table: WordTable, *tokenizers: Tokenizer) -> list[Coverage]:
     ]
 
 
+def used_tokens(table: WordTable, tokenizer: Tokenizer) -> set[int]:
+    """Return the ids of the tokens that the words of a table use."""
+
+    def used(part: WordRange) -> list[int]:
+        ids = tokenizer.encode(read_words(part)["word"], add_special_tokens=False)
+        found: list[int] = pc.unique(ids.flatten()).to_pylist()
+        return found
+
+    parts = in_threads(used, iter(table.ranges), local_cores())
+    return {token for part in parts for token in part}
+
+
 def _coverage(words: pa.RecordBatch, tokenizer: Tokenizer) -> Coverage:
     ids, counts = tokenizer.encode(words["word"], add_special_tokens=False), words["count"]
     tokens = pc.multiply(ids.value_lengths(), counts)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
-from pipelines.training.coverage import MANY_UNKNOWN, coverage
+from pipelines.training.coverage import MANY_UNKNOWN, coverage, used_tokens
 from pipelines.training.driver import Rounds
 from pipelines.training.options import ExtendCall
 from pipelines.training.words_run import (
@@ -36,6 +36,8 @@ from wordpiece_core.training.train import MERGES
 class Extended(Changed):
     """What an extension made: the result of `pipelines.extend`. `before`: how the tokenizer
     segmented the words before, `covered`: how it does now. `result`: the new tokens and the merges.
+    `used_new_tokens`: the number of new tokens that the words use; with BPE, some are only steps
+    towards longer ones.
 
     >>> import pipelines
     >>> tok = pipelines.train("corpus/", output="tokenizer", vocab_size=12, quiet=True)
@@ -47,6 +49,7 @@ class Extended(Changed):
     result: ExtensionResult
     goal: Goal
     budget: RoundBudget
+    used_new_tokens: int
 
     @property
     def new_tokens(self) -> list[str]:
@@ -78,6 +81,7 @@ class Extended(Changed):
         return self._summary(
             {
                 "new_tokens": len(self.new_tokens),
+                "used_new_tokens": self.used_new_tokens,
                 "merges": len(self.merges),
                 "rounds": self.rounds,
             },
@@ -139,8 +143,11 @@ class ExtendRun(TokenizerRun[ExtendCall, Extended]):
         before, covered = coverage(
             table, *(Tokenizer.of(s, self.tokenizer.unk_scope) for s in specs)
         )
+        used = used_tokens(table, Tokenizer.of(result.spec, self.tokenizer.unk_scope))
+        new = {*result.new_tokens}
+        used_new = sum(result.spec.vocab[i] in new for i in used)
         made = (self.call.output, table, result.spec, covered, self.seconds(), before)
-        done = Extended(*made, result, goal, self.call.budget)
+        done = Extended(*made, result, goal, self.call.budget, used_new)
         change = {"new_tokens": len(result.new_tokens), "saved_tokens": done.saved_tokens}
         budget = asdict(self.call.budget)
         self.write(

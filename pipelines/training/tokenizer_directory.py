@@ -23,19 +23,15 @@ from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OptionError, OutputError, short
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.writing import tokenizer_files
+from wordpiece_core.tokenizer.writing import TOKENIZER_FILES, tokenizer_files
 from wordpiece_core.training.extension import NEW_TOKENS
 from wordpiece_core.training.train import MERGES, PIECES
 from wordpiece_core.uri import join
 
 TRAINING, RUN = "training.json", "run.json"
 PRUNED_IDS = "pruned_ids.parquet"
-FILES = (
-    *("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
-    *("vocab.json", "merges.txt", "spiece.model", MERGES, PIECES, PRUNED_IDS),
-    NEW_TOKENS,
-)
-"""Those whose digests `training.json` has."""
+FILES = (*sorted(TOKENIZER_FILES), MERGES, PIECES, PRUNED_IDS, NEW_TOKENS)
+"""The files that a new tokenizer replaces. `training.json` has the digests of those written."""
 NO_MERGES = pa.schema(
     [
         *(("step", pa.int64()), ("left", pa.string()), ("right", pa.string())),
@@ -106,9 +102,15 @@ def write_tokenizer(
     tables: Mapping[str, pa.Table],
     record: dict[str, Any],
     run: dict[str, Any],
+    *,
+    overwrite: bool,
 ) -> None:
-    """Writes the tokenizer directory, after `check_tokenizer_directory`: all files, or none.
-    `tables`: the files of Parquet, by name."""
+    """Write the tokenizer directory, after `check_tokenizer_directory`: all files, or none.
+
+    Args:
+        tables: The Parquet files by name.
+        overwrite: Another tokenizer may be there, so delete its files that are not written.
+    """
     publication = Publication(output, TRAINING)
     publication.recover()
     publication.begin()
@@ -122,7 +124,7 @@ def write_tokenizer(
             digests[name] = outputs.digest(publication.place(name))
         publication.stage_json(RUN, run)
         publication.stage_json(TRAINING, record | {"files": digests})
-        publication.publish([*digests, RUN, TRAINING], FILES)
+        publication.publish([*digests, RUN, TRAINING], FILES if overwrite else ())
     except Exception:
         publication.abandon()
         raise

@@ -208,7 +208,7 @@ class WordsRun(ABC, Generic[Call, Done]):
             "workers": workers(options),
             "runner": runner_name(options),
         }
-        write_tokenizer(call.output, done.spec, tables, record, run)
+        write_tokenizer(call.output, done.spec, tables, record, run, overwrite=call.overwrite)
 
 
 @dataclass(frozen=True)

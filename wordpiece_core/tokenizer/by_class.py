@@ -38,7 +38,8 @@ SAME_CLASS = {
 """Other names of a class, and types of models whose class it is."""
 FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("config.json", "vocab.txt", "vocab.json", "merges.txt", *MODEL_NAMES, *RANK_NAMES, TEKKEN),
+    *("config.json", "chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt"),
+    *(*MODEL_NAMES, *RANK_NAMES, TEKKEN),
 )
 INSTALL = "install it with `pip install transformers`"
 

@@ -73,6 +73,9 @@ class TokenizerSpec:
     """The `add_prefix_space` of each post-processor that trims offsets. None: as GPT-2 does."""
     decoder: str | None = None
     """The decoder as JSON, if it is not the usual one of the model. Ids do not depend on it."""
+    config: Mapping[str, Any] | None = None
+    """Keys of the `tokenizer_config.json` that was read, such as the chat template, which are
+    written again. Ids do not depend on them."""
 
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold; `of_plain` makes the spec of them. What WordPiece does not

@@ -21,7 +21,13 @@ from wordpiece_core.options import TextOptions
 from wordpiece_core.symbols import ROLES, SPECIAL_TOKENS
 from wordpiece_core.tokenizer.by_class import BERT, TakenAsFileWarning, built, class_of
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.formats.configs import check_text, with_config, with_roles
+from wordpiece_core.tokenizer.formats.configs import (
+    CHAT_TEMPLATE,
+    check_text,
+    with_config,
+    with_roles,
+    with_unchanged,
+)
 from wordpiece_core.tokenizer.formats.configured_tokens import (
     ADDED,
     CONFIG,
@@ -215,6 +221,7 @@ def _of_class(directory: _Directory) -> TokenizerSpec:
     if not directory.has_code:
         text, roles = built(lambda file: read_bytes(directory.place(file)), directory.path, name)
         spec = _of_tokenizer_json(parse(text, whole), text, whole)
+        spec = with_unchanged(spec, directory.config, directory.text(CHAT_TEMPLATE))
         return spec if spec.roles is None else with_roles(spec, directory.config | roles, whole)
     if directory.text(TOKENIZER) is None:
         raise InputError(
@@ -274,6 +281,7 @@ def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerS
             " vocab.json and merges.txt, or a .model; a file of them; or a name on the Hub"
         )
     place = directory.place
+    spec = with_unchanged(spec, directory.config, directory.text(CHAT_TEMPLATE))
     if directory.text(TOKENIZER) is not None:
         check_text(spec, directory.config, place(CONFIG))
         return with_roles(spec, role_tokens(directory.configs), place(CONFIG))

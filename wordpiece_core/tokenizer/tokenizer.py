@@ -8,7 +8,6 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -34,7 +33,7 @@ from wordpiece_core.tokenizer.library import LibraryEncoder, no_token
 from wordpiece_core.tokenizer.models import AddedToken, Layout, Template, model_name
 from wordpiece_core.tokenizer.reading import read_tokenizer
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
-from wordpiece_core.tokenizer.writing import tokenizer_files
+from wordpiece_core.tokenizer.writing import write_tokenizer
 
 PLAIN = EncodingOptions()
 TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
@@ -177,14 +176,14 @@ class Tokenizer:
         return tokenizer
 
     def save(self, directory: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Writes the files that `load`, `transformers` and `tokenizers` read into a local
-        directory. Returns their paths."""
-        folder = Path(directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        files = tokenizer_files(self.spec)
-        for name, data in files.items():
-            (folder / name).write_bytes(data)
-        return tuple(str(folder / name) for name in files)
+        """Write the files that `load`, `transformers` and `tokenizers` read into a local directory
+        or one in a store (`s3://bucket/tok`), and return their paths.
+
+        A tokenizer that is there is replaced: if the process is killed meanwhile, the directory
+        holds the old tokenizer, the new one, or none. Raises OptionError for a place that cannot be
+        written to, and StorageError if writing fails.
+        """
+        return write_tokenizer(os.fspath(directory), self.spec)
 
     save_pretrained = save  # as `transformers` calls it
 
@@ -201,7 +200,8 @@ class Tokenizer:
         text = self.spec.text.for_kernel()  # `strip_accents` as it is, given or not
         value = self.spec.plain() | {"text": text, "unk_scope": self.unk_scope}
         value["more_special_tokens"] = sorted(self.special_tokens)
-        value.pop("model_max_length", None)
+        for name in ("model_max_length", "config"):
+            value.pop(name, None)
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
     @cached_property

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from secrets import token_hex
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wordpiece_core import storage
+from wordpiece_core.storage import appears_when_closed
+from wordpiece_core.tokenizer.by_class import FILES
 from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec
-from wordpiece_core.tokenizer.formats.configs import config_files
+from wordpiece_core.tokenizer.formats.configs import CHAT_TEMPLATE, chat_template, config_files
 from wordpiece_core.tokenizer.formats.json_text import written
 from wordpiece_core.tokenizer.formats.merges_files import merges_files
 from wordpiece_core.tokenizer.formats.sentencepiece_model import SPIECE, sentencepiece_model
 from wordpiece_core.tokenizer.formats.tokenizer_json import tokenizer_json
 from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram
 from wordpiece_core.tokenizer.vocabulary import vocabulary_text
+from wordpiece_core.uri import join
 
 
 def tokenizer_files(spec: TokenizerSpec) -> dict[str, bytes]:
@@ -23,10 +28,54 @@ def tokenizer_files(spec: TokenizerSpec) -> dict[str, bytes]:
     if spec.of_sentencepiece:
         return {SPIECE: sentencepiece_model(spec)}
     configs = {name: written(value) for name, value in config_files(spec).items()}
+    if (template := chat_template(spec)) is not None:
+        configs[CHAT_TEMPLATE] = template.encode()
     if spec.library is not None:
         return {"tokenizer.json": spec.library.tokenizer_json.encode(), **configs}
     # In the order of writing: the first alone says how text is handled.
     return {"tokenizer.json": written(tokenizer_json(spec)), **configs, **_of_model(spec)}
+
+
+TOKENIZER_FILES = frozenset(FILES) - {"config.json"}
+"""The names of all files from which a tokenizer can be loaded, of any program. `config.json` is the
+model's."""
+
+
+def write_tokenizer(directory: str, spec: TokenizerSpec) -> tuple[str, ...]:
+    """Write a tokenizer in place of one that may be there. Returns the paths of its files.
+
+    The directory holds the old tokenizer until its `tokenizer.json` is deleted, and the new one as
+    soon as its own is there. Between these two steps it holds only configs, which are no tokenizer.
+    """
+    storage.check_writable("directory", directory)
+    storage.make_directory(directory)
+    files = tokenizer_files(spec)
+    staged = {}
+    if not appears_when_closed(directory):
+        staged = {name: join(directory, f".wordpiece-tmp-{token_hex(8)}") for name in files}
+    try:
+        for name, place in staged.items():
+            storage.write_bytes(place, files[name])
+            storage.sync(place)
+        there = {entry.name for entry in storage.entries(directory, recursive=False)}
+        for name in sorted(TOKENIZER_FILES & there, key=_step, reverse=True):
+            storage.delete_file(join(directory, name))
+        for name in sorted(files, key=_step):
+            if staged:
+                storage.move(staged[name], join(directory, name))
+            else:
+                storage.write_bytes(join(directory, name), files[name])
+    except BaseException:
+        storage.delete_files(staged.values())
+        raise
+    storage.sync(directory)
+    return tuple(join(directory, name) for name in files)
+
+
+def _step(name: str) -> int:
+    """Return when a file is written: configs first, then `tokenizer.json`."""
+    is_config = name.endswith(("_config.json", "_map.json", ".jinja"))
+    return 0 if is_config else 1 if name == "tokenizer.json" else 2
 
 
 def _of_model(spec: TokenizerSpec) -> dict[str, bytes]:

@@ -72,9 +72,15 @@ def test_published_files_are_extended_and_pruned(trained: Path, shard: str, tmp_
     place = tmp_path / "published"
     ours = {"training.json", "run.json", "merges.parquet", "pieces.parquet"}
     shutil.copytree(trained, place, ignore=lambda *_: ours)
+    (place / "chat_template.jinja").write_text("{{ messages }}")
+    config = json.loads((place / "tokenizer_config.json").read_text())
+    config |= {"padding_side": "left", "image_token": special_token(place)}
+    (place / "tokenizer_config.json").write_text(json.dumps(config))
     size = len(wp.Tokenizer.load(place).vocab)
     options: dict[str, Any] = {"output": str(tmp_path / "out"), "quiet": True}
     more = pipelines.extend(str(place), shard, vocab_size=size + 1, **options)
+    check_unchanged(more.output)
+    assert more.used_new_tokens == len(more.new_tokens)
     assert wp.Tokenizer.load(more.output).vocab == more.vocab
     rows = pq.read_table(tmp_path / "out" / "new_tokens.parquet").to_pylist()
     assert [row["new_id"] for row in rows] == list(range(size, len(more.vocab)))
@@ -83,8 +89,19 @@ def test_published_files_are_extended_and_pruned(trained: Path, shard: str, tmp_
         assert "".join(row["old_tokens"]) == row["token"] == more.vocab[size]
     options["output"] = str(tmp_path / "pruned")
     fewer = pipelines.prune(str(place), shard, vocab_size=size - 5, **options)
+    check_unchanged(fewer.output)
     assert wp.Tokenizer.load(fewer.output).vocab == fewer.vocab
     assert len(fewer.vocab) == size - 5
+
+
+def check_unchanged(directory: str) -> None:
+    theirs = AutoTokenizer.from_pretrained(directory)
+    assert (theirs.padding_side, theirs.chat_template) == ("left", "{{ messages }}")
+    assert theirs.image_token == special_token(Path(directory))
+
+
+def special_token(directory: Path) -> str:
+    return wp.Tokenizer.load(directory).special_tokens[0]
 
 
 def test_documents_are_packed_with_the_separator_that_there_is(

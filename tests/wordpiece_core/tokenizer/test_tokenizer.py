@@ -1,7 +1,11 @@
 """The tokenizer: its directory, its ids and its text against `tokenizers` and `transformers`."""
 
 import pickle
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -11,6 +15,9 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
+from wordpiece_core import storage
+
+from .. import sentencepiece_models
 
 TEXTS = [
     *("Hello, world! It's a naïve café's résumé.", "unaffordable HUGGING hugs; don't stop"),
@@ -187,3 +194,82 @@ def test_a_call_with_what_it_cannot_have_is_refused(
 ) -> None:
     with pytest.raises(wp.OptionError):
         wp.Tokenizer(vocab)(TEXTS, **options)
+
+
+KINDS = {
+    "wordpiece": ["vocab.txt", "tokenizer.json"],
+    "bpe": ["vocab.json", "merges.txt", "tokenizer.json"],
+    "unigram": ["tokenizer.json"],
+    "sentencepiece": ["spiece.model"],
+}
+
+
+def trained(kind: str) -> wp.Tokenizer:
+    words = {"hug": 9, "pug": 5, "hugs": 4}
+    if kind != "sentencepiece":
+        return wp.train(words, model=kind, vocab_size=14).tokenizer()
+    with TemporaryDirectory() as place:
+        path = Path(place, "spiece.model")
+        path.write_bytes(sentencepiece_models.model("identity"))
+        return wp.Tokenizer.load(path)
+
+
+@pytest.mark.parametrize("before", KINDS)
+@pytest.mark.parametrize("after", KINDS)
+def test_a_saved_tokenizer_replaces_another(tmp_path: Path, before: str, after: str) -> None:
+    trained(before).save(tmp_path)
+    more = ["added_tokens.json", "tokenizer.model", "chat_template.jinja"]
+    for name in [*more, "config.json", "notes.txt"]:
+        (tmp_path / name).write_text("{}")
+    tokenizer = trained(after)
+    paths = tokenizer.save(tmp_path)
+    assert {*paths} == {str(p) for p in tmp_path.iterdir()} - {
+        str(tmp_path / name) for name in ("config.json", "notes.txt")
+    }
+    assert {Path(path).name for path in paths} >= {*KINDS[after]}
+    (tmp_path / "config.json").unlink()
+    assert wp.Tokenizer.load(tmp_path).digest == tokenizer.digest
+
+
+@pytest.mark.parametrize("before", KINDS)
+@pytest.mark.parametrize("after", KINDS)
+def test_a_killed_save_leaves_one_of_the_two_or_none(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    digests = {trained(kind).digest for kind in (before, after)}
+    found = []
+    for calls in range(12):
+        place = tmp_path / str(calls)
+        trained(before).save(place)
+        left = [calls]
+
+        def dies(call: Any, left: list[int] = left) -> Any:
+            def made(*args: Any) -> None:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise KeyboardInterrupt
+                call(*args)
+
+            return made
+
+        with (
+            mock.patch.object(storage, "move", dies(storage.move)),
+            mock.patch.object(storage, "delete_file", dies(storage.delete_file)),
+            suppress(KeyboardInterrupt),
+        ):
+            trained(after).save(place)
+        if any((place / name).exists() for name in ("tokenizer.json", "spiece.model")):
+            found.append(wp.Tokenizer.load(place).digest)
+            continue
+        with pytest.raises(wp.InputError, match="no tokenizer"):
+            wp.Tokenizer.load(place)
+    assert {*found} == digests
+
+
+def test_a_tokenizer_is_saved_to_a_uri() -> None:
+    tokenizer = trained("bpe")
+    paths = tokenizer.save("memory://bucket/tok")
+    assert "memory://bucket/tok/tokenizer.json" in paths
+    assert wp.Tokenizer.load("memory://bucket/tok").digest == tokenizer.digest
+    with pytest.raises(wp.OptionError, match="http://x/tok cannot be written to"):
+        tokenizer.save("http://x/tok")

@@ -30,6 +30,30 @@ MORE_TOKENS = (
 )
 
 
+CHAT_TEMPLATE = "chat_template.jinja"
+UNCHANGED = (
+    *("chat_template", "padding_side", "truncation_side", "clean_up_tokenization_spaces"),
+    *("model_input_names", *MORE_TOKENS),
+)
+"""The keys of a tokenizer_config.json that are written as they were read."""
+
+
+def with_unchanged(spec: TokenizerSpec, config: Json, chat_template: str | None) -> TokenizerSpec:
+    """Return the spec with what is written again of a `tokenizer_config.json`: the chat template,
+    the sides, and tokens with other roles than `ROLE_NAMES`. A `chat_template.jinja` wins over the
+    key."""
+    kept = {name: config[name] for name in UNCHANGED if name in config}
+    others = {
+        name: token
+        for name, token in config.items()
+        if name.endswith("_token") and name not in ROLE_NAMES and isinstance(token, str)
+    }
+    template = {} if chat_template is None else {"chat_template": chat_template}
+    usual = config_files(spec)["tokenizer_config.json"]
+    found = {n: v for n, v in (kept | others | template).items() if usual.get(n, ...) != v}
+    return replace(spec, config=found or None)
+
+
 def config_files(spec: TokenizerSpec) -> dict[str, dict[str, Any]]:
     """Both files, by name. They name only special tokens, because `transformers` makes those that
     they name special."""
@@ -45,8 +69,16 @@ def config_files(spec: TokenizerSpec) -> dict[str, dict[str, Any]]:
     has_types = bool(pair.added) and any((pair.types[1], *(kind for _, kind in pair.added)))
     types = ["token_type_ids"] if has_types else []
     config["model_input_names"] = ["input_ids", *types, "attention_mask"]
-    config |= roles
+    config |= roles | {**(spec.config or {})}
+    if chat_template(spec) is not None:
+        del config["chat_template"]
     return {"tokenizer_config.json": config, "special_tokens_map.json": roles}
+
+
+def chat_template(spec: TokenizerSpec) -> str | None:
+    """Return the text of `chat_template.jinja`. Several templates are in tokenizer_config.json."""
+    template = (spec.config or {}).get("chat_template")
+    return template if isinstance(template, str) else None
 
 
 def with_config(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
