@@ -60,7 +60,8 @@ def _print_extension(done: Extended) -> None:
     table = done.table
     print_corpus(table.totals, table.min_word_count)
     new, used = len(done.new_tokens), done.used_new_tokens
-    print(f"vocabulary: {len(done.vocab):,} tokens, {new:,} of them new, {used:,} new and used")
+    print(f"vocabulary: {len(done.vocab):,} tokens, {new:,} of them new")
+    print(f"new tokens that the words use: {used:,}")
     print(f"tokens saved: {done.saved_tokens:,} of {done.before.tokens:,}, {done.saved_share:.2%}")
     _print_covered(table, done.covered)
     print(f"tokenizer: {done.output}")

@@ -42,10 +42,10 @@ model's."""
 
 
 def write_tokenizer(directory: str, spec: TokenizerSpec) -> tuple[str, ...]:
-    """Write a tokenizer in place of one that may be there. Returns the paths of its files.
+    """Write a tokenizer, replacing another one, and return the paths of its files.
 
     The directory holds the old tokenizer until its `tokenizer.json` is deleted, and the new one as
-    soon as its own is there. Between these two steps it holds only configs, which are no tokenizer.
+    soon as its own is there. Between these two steps it holds only configs, which cannot be loaded.
     """
     storage.check_writable("directory", directory)
     storage.make_directory(directory)
