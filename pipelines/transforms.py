@@ -28,7 +28,7 @@ from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.comparing.options import TokenizerOptions
-from pipelines.counting.options import CountOptions
+from pipelines.counting.options import CountOptions, usual_special_tokens
 from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
 from pipelines.encoding.options import ShardOptions, TokenizerChoice
 from pipelines.encoding.shard_encoder import check_fit
@@ -37,8 +37,11 @@ from pipelines.files.columns import check_once, path_of, picked
 from pipelines.files.schemas import taken
 from pipelines.running.figures import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
-from wordpiece_core.declaration import Declared
+from wordpiece_core.declaration import Declared, checked
 from wordpiece_core.errors import InputError, OptionError, one_line, shown
+from wordpiece_core.options import SpecialTokens
+from wordpiece_core.tokenizer.files import tokens_in_texts
+from wordpiece_core.tokenizer.models import AddedToken
 
 LEAST_PARTITIONS = 64  # of words, by hash; no result depends on their number
 BATCH_BYTES = 1 << 20  # of texts that are processed together
@@ -224,6 +227,8 @@ class CountWords(_Texts):
 
     Args:
         text_column: The column or key that holds the text, in mappings, rows and batches.
+        special_tokens: Tokens that split texts and are not counted, as tokenizers find them. None:
+            BERT's five, or <|endoftext|> for words that hold spaces.
         worker_memory: Bytes for the tables of one worker.
         batch_size: How many elements are counted together, at most.
         max_delay: How many seconds an element waits for others, at most. (It waits no longer than
@@ -248,6 +253,7 @@ class CountWords(_Texts):
         self,
         text_column: str = "text",
         *,
+        special_tokens: Sequence[str] | None = None,
         worker_memory: int | str = "512MiB",
         batch_size: int = 4096,
         max_delay: float = 1.0,
@@ -260,6 +266,9 @@ class CountWords(_Texts):
             worker_memory=worker_memory,  # type: ignore[arg-type]
             text=TextOptions.of(**text),
         )
+        if special_tokens is None:
+            special_tokens = usual_special_tokens(self.options.text)
+        self.split_at = tokens_in_texts(checked(SpecialTokens(), "special_tokens", special_tokens))
         self.batching = _Batching(batch_size, max_delay)
         self._handle_errors(error_handling)
 
@@ -271,7 +280,7 @@ class CountWords(_Texts):
                 "CountWords: windows that merge, such as sessions, have no counts of their own;"
                 " give fixed or sliding windows"
             )
-        fn = _CountTexts(self.options, self.batching, self.dead_letter_tag)
+        fn = _CountTexts(self.options, self.split_at, self.batching, self.dead_letter_tag)
         return self._applied(texts, fn, tuple[int, bytes], _MergeCounts())
 
 
@@ -286,9 +295,16 @@ class _MergeCounts(beam.PTransform):
 class _CountTexts(_ProcessTexts):
     """Counts the words of elements, by partition, in one table for each window."""
 
-    def __init__(self, options: CountOptions, batching: _Batching, dead_letter_tag: str) -> None:
+    def __init__(
+        self,
+        options: CountOptions,
+        split_at: Sequence[AddedToken],
+        batching: _Batching,
+        dead_letter_tag: str,
+    ) -> None:
         super().__init__([options.text_column], batching, dead_letter_tag)
         self.options = options
+        self.split_at = [token.for_kernel() for token in split_at]
         self.memory = options.worker_memory // MOST_WINDOWS  # of the table of a window
         self.partitions = max(self.memory // PARTITION_SHARE_BYTES, LEAST_PARTITIONS)
 
@@ -315,7 +331,9 @@ class _CountTexts(_ProcessTexts):
                 oldest = next(iter(self.counters))
                 yield from self._taken(oldest, self.counters.pop(oldest))
             text = self.options.text.for_kernel()
-            self.counters[window] = _kernel.WordCounter(text, most_bytes=self.memory)
+            self.counters[window] = _kernel.WordCounter(
+                text, most_bytes=self.memory, split_at=self.split_at
+            )
         counter = self.counters[window]
         rows = len(texts)
         while len(texts):

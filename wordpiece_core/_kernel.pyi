@@ -28,7 +28,11 @@ class WordCounter:
     nulls: int
     bytes: int
     replaced: int  # invalid UTF-8 sequences
-    def __init__(self, text: Options, *, most_bytes: int = ...) -> None: ...
+    def __init__(
+        self, text: Options, *, most_bytes: int = ..., split_at: Sequence[Options] = ...
+    ) -> None:
+        """`split_at`: the tokens that texts are split at, with their flags as in `AddedToken`."""
+
     @staticmethod
     def of_chunks(*, most_bytes: int = ...) -> WordCounter:
         """Counts chunks: what is between white space, unchanged. U+000B, U+000C and U+0085 do not

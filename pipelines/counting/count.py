@@ -54,6 +54,8 @@ from pipelines.running.plan import write_plan
 from pipelines.running.progress import Progress
 from pipelines.running.runner import is_local, pipeline_options, run_pipeline
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.tokenizer.files import tokens_in_texts
+from wordpiece_core.tokenizer.models import AddedToken
 from wordpiece_core.uri import is_uri
 
 RANGE_BYTES = 4 << 20  # minimum bytes of input per element
@@ -66,11 +68,16 @@ def count_job(
     call: CountCall,
     *,
     own: Sequence[str] = (),
+    split_at: Sequence[AddedToken] | None = None,
     beam_args: Sequence[str] = (),
     progress: Progress,
 ) -> WordTable:
-    """Counts the words of the inputs into a word table, and adds the counts of the word tables to
-    merge. `own`: directories that are not inputs, like the output.
+    """Count the words of the inputs into a word table, and add the counts of the word tables to
+    merge.
+
+    Args:
+        own: Directories that are not inputs, like the output.
+        split_at: The tokens that split texts, if they are not just the `special_tokens`.
 
     Raises InputError, StorageError, OutputError and OptionError. An old table is replaced when the
     new one is complete. A directory that holds anything else is not changed.
@@ -82,11 +89,13 @@ def count_job(
     quoting = not call.counting.no_quoting
     files = inputs.resolve(call.inputs, [call.output, *own], quoting=quoting)
     ranges = all_ranges(files, tables, call)
+    if split_at is None:
+        split_at = tokens_in_texts(call.special_tokens)
     total_bytes = sum(map(bytes_of, ranges))
     with one_run(call.output), new_table(call.output) as publication:
         with progress.stage("count", "bytes", total_bytes, starts_again=True):
-            run(ranges, publication, call, beam_args)
-        return finish_table(publication, call, tables)
+            run(ranges, publication, call, beam_args, split_at)
+        return finish_table(publication, call, tables, split_at)
 
 
 def run(
@@ -94,6 +103,7 @@ def run(
     publication: Publication,
     call: CountCall,
     beam_args: Sequence[str],
+    split_at: Sequence[AddedToken] = (),
 ) -> None:
     """Counts ranges into parts and totals, which wait to be published."""
     options = call.counting
@@ -107,7 +117,7 @@ def run(
         words, totals = (
             pipeline
             | "ranges" >> FromPlan(plan, _range_of)
-            | "count" >> CountRanges(options, partitions.number, lease, spill)
+            | "count" >> CountRanges(options, partitions.number, lease, spill, split_at)
         )
         (
             words
@@ -161,7 +171,10 @@ def _tables_to_merge(call: CountCall) -> list[WordTable]:
 
 
 def finish_table(
-    publication: Publication, call: CountCall, tables: Sequence[WordTable]
+    publication: Publication,
+    call: CountCall,
+    tables: Sequence[WordTable],
+    split_at: Sequence[AddedToken] = (),
 ) -> WordTable:
     """Publish the parts in staging as a table, which replaces an old one. The words of merged
     `tables` have been counted again; the rows and bytes that those tables were made from are in
@@ -178,7 +191,13 @@ def finish_table(
     if not rows:
         raise InputError(_why_no_word(counts, call.min_word_count, smoothing))
     sums = {key: counts[key] for key in TOTALS} | {"distinct_words": rows}
-    made: dict[str, Any] = {"min_word_count": call.min_word_count, "smoothing": smoothing}
+    special = {token.content for token in split_at}
+    special = special.intersection(*(table.special_tokens for table in tables))
+    made: dict[str, Any] = {
+        "min_word_count": call.min_word_count,
+        "smoothing": smoothing,
+        "special_tokens": sorted(special),
+    }
     manifest = {"parts": parts, "text": options.text.plain(), **made, **sums}
 
     publication.stage_json(MANIFEST, manifest)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.running.call import Call, CsvOptions
 from wordpiece_core.declaration import INPUT, MAIN, PERFORMANCE, group, option
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Column, Places, Share, Size, Whole
-from wordpiece_core.options import LEAST_WORKER_MEMORY, MOST_COUNT, TextOptions
+from wordpiece_core.options import (
+    END_OF_TEXT,
+    LEAST_WORKER_MEMORY,
+    MOST_COUNT,
+    SpecialTokens,
+    TextOptions,
+)
+from wordpiece_core.symbols import SPECIAL_TOKENS
+
+
+def usual_special_tokens(text: TextOptions) -> tuple[str, ...]:
+    """Return the special tokens of a training on such words that names none."""
+    return (END_OF_TEXT,) if text.holds_spaces else SPECIAL_TOKENS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +78,20 @@ class CountCall(Call):
     min_word_count: int = option(
         1, Whole(MOST_COUNT), "Minimum count of a word; rarer words are left out.", section=MAIN
     )
+    special_tokens: Sequence[str] | str = option(
+        None,
+        SpecialTokens(metavar="LIST|bert"),
+        "Tokens that split texts and are not counted, comma-separated, as tokenizers find them.",
+        shown_default="BERT's five; with words that hold spaces <|endoftext|>",
+        section=MAIN,
+    )
     counting: CountOptions = group(CountOptions)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_inputs(self.merge)
+        if self.special_tokens is None:
+            usual = usual_special_tokens(self.counting.text)
+            object.__setattr__(self, "special_tokens", usual)
         if self.merge and self.counting.group_column is not None:
             raise OptionError("merge: a word table does not keep groups; leave out `group_column`")

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +28,7 @@ from pipelines.running.figures import add_metrics
 from pipelines.running.threads import ahead
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.tokenizer.models import AddedToken
 
 SHARE_OF_PARTITION = 4  # the text of a partition has at most 1/4 of a worker's memory
 MOST_PARTITION_BYTES = 1 << 30  # an Arrow array of strings holds 2 GiB
@@ -85,9 +86,11 @@ class CountRanges(beam.PTransform):
     partitions: int
     lease: Lease
     spill: Spill
+    split_at: Sequence[AddedToken] = ()
 
     def expand(self, ranges: beam.PCollection) -> tuple[beam.PCollection, beam.PCollection]:
-        count_range = _CountRange(self.options, self.partitions, self.lease, self.spill)
+        given = (self.options, self.partitions, self.lease, self.spill, self.split_at)
+        count_range = _CountRange(*given)
         counted = ranges | beam.ParDo(count_range).with_outputs("totals", main="words")
         totals = (
             counted.totals
@@ -141,14 +144,24 @@ class CountTexts(beam.DoFn):
 class _CountRange(CountTexts):
     """Counts words, of texts and of word tables."""
 
-    def __init__(self, options: CountOptions, partitions: int, lease: Lease, spill: Spill) -> None:
+    def __init__(
+        self,
+        options: CountOptions,
+        partitions: int,
+        lease: Lease,
+        spill: Spill,
+        split_at: Sequence[AddedToken],
+    ) -> None:
         self.options: CountOptions = options
         self.partitions, self.lease, self.spill = partitions, lease, spill
+        self.split_at = [token.for_kernel() for token in split_at]
 
     def start_bundle(self) -> None:
         super().start_bundle()
         most_bytes = self.spill.most_bytes(self.options.worker_memory)
-        self.counter = _kernel.WordCounter(self.options.text.for_kernel(), most_bytes=most_bytes)
+        self.counter = _kernel.WordCounter(
+            self.options.text.for_kernel(), most_bytes=most_bytes, split_at=self.split_at
+        )
         self.totals = Totals()
 
     def process(self, part: Range | WordRange) -> Iterator[tuple[int, Partial]]:

@@ -59,6 +59,8 @@ class WordTable(Summarized):
     smoothing: dict[str, Any] | None = None
     """If the text had groups: their `column`, the `exponent`, and the `groups` with their `name`
     (or null), the `words` counted, and the `weight` of each."""
+    special_tokens: Sequence[str] = ()
+    """The tokens that split the text and are not counted."""
 
     @property
     def is_smoothed(self) -> bool:
@@ -212,12 +214,12 @@ def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
         smoothing = manifest.get("smoothing")
         if smoothing is not None:
             float(smoothing["exponent"])
-
+        special = [str(token) for token in manifest.get("special_tokens", [])]
     except (KeyError, TypeError, ValueError, OptionError) as error:
         place = join(directory, MANIFEST)
         fault = f"not as wordpiece count writes it ({one_line(error)}); run it again"
         raise InputError(f"{place}: {fault}") from error
-    return WordTable(directory, parts, totals, text, least, smoothing)
+    return WordTable(directory, parts, totals, text, least, smoothing, special)
 
 
 def text_of(

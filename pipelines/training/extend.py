@@ -50,6 +50,7 @@ class Extended(Changed):
     goal: Goal
     budget: RoundBudget
     used_new_tokens: int
+    unsplit: str | None
 
     @property
     def new_tokens(self) -> list[str]:
@@ -97,7 +98,7 @@ class Extended(Changed):
                 " added by new_characters"
             )
         slow = many_rounds_warning(self.rounds, self.budget)
-        more = (unknown, fewer_new_tokens(self.result, self.goal), slow)
+        more = (self.unsplit, unknown, fewer_new_tokens(self.result, self.goal), slow)
         return [*self.table.warnings(), *filter(None, more)]
 
 
@@ -147,7 +148,8 @@ class ExtendRun(TokenizerRun[ExtendCall, Extended]):
         new = {*result.new_tokens}
         used_new = sum(result.spec.vocab[i] in new for i in used)
         made = (self.call.output, table, result.spec, covered, self.seconds(), before)
-        done = Extended(*made, result, goal, self.call.budget, used_new)
+        unsplit = self.unsplit_warning(table)
+        done = Extended(*made, result, goal, self.call.budget, used_new, unsplit)
         change = {"new_tokens": len(result.new_tokens), "saved_tokens": done.saved_tokens}
         budget = asdict(self.call.budget)
         self.write(

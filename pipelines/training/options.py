@@ -38,6 +38,12 @@ class WordsCall(Call):
         "Directory of intermediate results, from which a killed run continues.",
         shown_default="`output` followed by .work",
     )
+    split_special_tokens: bool = option(
+        False,
+        Flag(),
+        "Learn from special tokens in the text as from any other text, instead of splitting it"
+        " there.",
+    )
     keep_work: bool = option(False, Flag(), "Keep the work directory when done.", in_config=True)
     overwrite: bool = option(
         False, Flag(), "Replace a tokenizer that was trained with other options."
@@ -47,6 +53,10 @@ class WordsCall(Call):
         """OptionError unless it says where the words come from, and no more than that."""
         if self.inputs and self.word_counts:
             raise OptionError("give either `inputs` or `word_counts`")
+        if self.split_special_tokens and self.word_counts:
+            raise OptionError(
+                "split_special_tokens: give special_tokens to the count that makes the word table"
+            )
         if reading.group_column and self.word_counts:
             raise OptionError("group_column: give it to the count that makes the word table")
         self.check_inputs(self.word_counts)

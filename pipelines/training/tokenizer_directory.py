@@ -71,7 +71,9 @@ def _difference(identity: Mapping[str, Any], record: dict[str, Any]) -> str | No
             for name, value in wanted.items():
                 if found.get(name) != value:
                     return f"trained with {name} {short(found.get(name))}, not {short(value)}"
-        elif found != wanted:
+        elif found != wanted and (found or wanted):  # options at their defaults are not recorded
+            if key == "split_special_tokens":
+                return f"trained {'with' if found else 'without'} {key}"
             return "trained on other words" if key == "word_table" else "of another version"
     return None
 

@@ -22,6 +22,8 @@ from pipelines.training.words_run import (
     run_on_words,
 )
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core.tokenizer.files import tokens_in_texts
+from wordpiece_core.tokenizer.models import AddedToken
 from wordpiece_core.training.train import TrainingResult, fewer_tokens
 
 
@@ -72,6 +74,11 @@ class TrainRun(WordsRun[TrainCall, Trained]):
     def text(self) -> TextOptions:
         return self.call.counting.text
 
+    def split_at(self) -> list[AddedToken]:
+        if self.call.split_special_tokens:
+            return []
+        return tokens_in_texts(self.call.training.special_tokens)
+
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
         call = self.call
         identity: dict[str, Any] = {"training": call.training.plain()}
@@ -93,6 +100,7 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         spec, budget = result.spec(text), self.call.budget
         (covered,) = coverage(table, Tokenizer.of(spec))
         more_warnings = [
+            self.unsplit_warning(table),
             unknown_words_warning(covered),
             long_words_warning(table, training),
             fewer_tokens(len(result.vocab), training),

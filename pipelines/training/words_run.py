@@ -33,6 +33,7 @@ from wordpiece_core.storage import check_writable
 from wordpiece_core.summary import Summarized
 from wordpiece_core.tokenizer.composing import splits_as, text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import AddedToken
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.train import MERGES
 from wordpiece_core.uri import sibling
@@ -107,6 +108,10 @@ class WordsRun(ABC, Generic[Call, Done]):
         """How the text of INPUT is to be split into words."""
 
     @abstractmethod
+    def split_at(self) -> list[AddedToken]:
+        """Return the tokens that split the text of INPUT and are not counted."""
+
+    @abstractmethod
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What is known of the result before there are words: keys of `training.json`, and of what
         the work directory notes."""
@@ -138,6 +143,7 @@ class WordsRun(ABC, Generic[Call, Done]):
 
     def check_output(self, identity: dict[str, Any]) -> None:
         """See `check_tokenizer_directory`."""
+        identity = identity | {"split_special_tokens": self.call.split_special_tokens}
         check_tokenizer_directory(self.call.output, identity, overwrite=self.call.overwrite)
 
     @property
@@ -156,7 +162,8 @@ class WordsRun(ABC, Generic[Call, Done]):
         options = asdict(self._counting)
         del options["worker_memory"], options["text"]
         files_as_planned = [[file.path, file.size, file.modified] for file in self.files]
-        return {**options, **self._counting.text.plain(), "inputs": files_as_planned}
+        split = {"split_at": [vars(token) for token in self.split_at()]}
+        return {**options, **self._counting.text.plain(), **split, "inputs": files_as_planned}
 
     def _count(self, counted_from: dict[str, Any]) -> WordTable:
         """The word table of the inputs, counted in the work directory unless it is there
@@ -167,7 +174,25 @@ class WordsRun(ABC, Generic[Call, Done]):
         inputs, counting = self.call.inputs, self._counting
         call = CountCall(inputs=inputs, output=self.work.words, counting=counting)
         own = [self.call.output, self.work.path]
-        return count_job(call, own=own, beam_args=self.beam_args, progress=self.progress)
+        return count_job(
+            call,
+            own=own,
+            split_at=self.split_at(),
+            beam_args=self.beam_args,
+            progress=self.progress,
+        )
+
+    def unsplit_warning(self, table: WordTable) -> str | None:
+        """Return a warning if special tokens were not split out of the text of a word table."""
+        if not self.call.word_counts or table.text is None:
+            return None
+        counted = [t.content for t in self.split_at() if t.content not in table.special_tokens]
+        if not counted:
+            return None
+        return (
+            f"{table.path} was counted without splitting at {', '.join(counted)}, so parts of them"
+            " may be words; give them to count as `special_tokens`"
+        )
 
     def seconds(self) -> dict[str, float]:
         """What each stage has taken."""
@@ -188,6 +213,7 @@ class WordsRun(ABC, Generic[Call, Done]):
         record = {
             "versions": {name: version(name) for name in ("wordpiece-beam", "pyarrow")},
             **identity,
+            **({"split_special_tokens": True} if self.call.split_special_tokens else {}),
             "corpus": done.table.totals,
             "smoothing": done.table.smoothing,
             **before,
@@ -225,6 +251,10 @@ class TokenizerRun(WordsRun[Changing, Done]):
 
     def text(self) -> TextOptions:
         return text_options(self.tokenizer.spec)
+
+    def split_at(self) -> list[AddedToken]:
+        split = self.call.split_special_tokens
+        return self.tokenizer.searched_tokens(split_special_tokens=split)
 
 
 def run_on_words(

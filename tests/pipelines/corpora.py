@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -231,14 +232,18 @@ def _trained(texts: tuple[str, ...], options: tuple[str, ...]) -> Path:
 
 
 def counted(
-    texts: Iterable[str | None], pre_tokenizer: str = "bert", **switches: Any
+    texts: Iterable[str | None],
+    pre_tokenizer: str = "bert",
+    special_tokens: Sequence[str] = tuple(SPECIAL),
+    **switches: Any,
 ) -> list[tuple[str, int]]:
     """The rows of the word table of texts, by `tokenizers` and a Counter."""
     cut = WhitespaceSplit() if pre_tokenizer == "whitespace" else BertPreTokenizer()
     normalizer = BertNormalizer(**switches)
     words: Counter[str] = Counter()
-    for text in texts:
-        words.update(word for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(text or "")))
+    special = "|".join(map(re.escape, special_tokens)) or "(?!)"
+    for part in (part for text in texts for part in re.split(special, text or "")):
+        words.update(word for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(part)))
     return sorted(words.items(), key=lambda row: (-row[1], row[0]))
 
 

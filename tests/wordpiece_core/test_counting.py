@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wordpiece_core import _kernel
+from wordpiece_core import _kernel, reference
+from wordpiece_core.tokenizer.files import tokens_in_texts
 
 from .strategies import odd_text, word_tables
 from .test_text import COMBINATIONS, SWITCHES, UNCASED, Switches, words_by_tokenizers
@@ -238,3 +239,17 @@ def batch(table: list[tuple[str, int]]) -> pa.RecordBatch:
     return pa.record_batch(
         {"word": pa.array(words, pa.string()), "count": pa.array(counts, pa.int64())}
     )
+
+
+@given(
+    st.lists(st.text("ab <|e>é.", max_size=30), max_size=6),
+    st.lists(st.text("ab<|e>é ", max_size=4), max_size=4),
+)
+@example(["the cat<|e|>the dog<|e|>"], ["<|e|>"])
+@example(["aab ab"], ["a", "ab", ""])
+def test_texts_are_split_at_special_tokens(texts: list[str], special: list[str]) -> None:
+    options = dict(zip(SWITCHES, UNCASED, strict=True)) | {"pre_tokenizer": "bert"}
+    split_at = [token.for_kernel() for token in tokens_in_texts([*dict.fromkeys(special)])]
+    words = _kernel.WordCounter(options, split_at=split_at)
+    words.count(pa.array(texts, pa.string()))
+    assert take(words) == reference.count_words(texts, special_tokens=special)

@@ -99,9 +99,14 @@ def words(text: str, *, pre_tokenizer: str = "bert", **options: Any) -> list[str
     return pre_tokenize(normalize(text, **options), pre_tokenizer)
 
 
-def count_words(texts: Iterable[str | None], **options: Any) -> Counter[str]:
-    """The word table of texts (None is skipped): the commonest word first, then by code point."""
-    counts = Counter(word for text in texts if text is not None for word in words(text, **options))
+def count_words(
+    texts: Iterable[str | None], *, special_tokens: Sequence[str] = (), **options: Any
+) -> Counter[str]:
+    """The word table of texts (None is skipped): the commonest word first, then by code point.
+    Special tokens split a text and are not counted."""
+    pattern = _any_of(special_tokens)
+    parts = (part for text in texts if text is not None for part in re.split(pattern, text))
+    counts = Counter(word for part in parts for word in words(part, **options))
     return Counter(dict(sorted(counts.items(), key=lambda row: (-row[1], row[0]))))
 
 
@@ -135,6 +140,12 @@ class PlacedToken(NamedTuple):
     word: int
 
 
+def _any_of(tokens: Iterable[str]) -> str:
+    """The regular expression that finds tokens, the longest of those that begin at one place."""
+    longest_first = sorted(filter(None, tokens), key=len, reverse=True)
+    return "|".join(map(re.escape, longest_first)) or "(?!)"  # (?!) matches nothing
+
+
 def tokenize(text: str, vocab: Collection[str], **options: Any) -> list[str]:
     """The tokens of ``tokenize_placed``."""
     return [token.token for token in tokenize_placed(text, vocab, **options)]
@@ -161,8 +172,7 @@ def tokenize_placed(
     """
     known = set(vocab).difference(special_tokens if split_special_tokens else ())
     rules = (unk_token, unk_scope, max_word_length, continuing_prefix)
-    special = sorted(known.intersection(special_tokens), key=len, reverse=True)
-    pattern = "|".join(map(re.escape, special)) or "(?!)"  # (?!) matches nothing
+    pattern = _any_of(known.intersection(special_tokens))
     parts = re.split(f"({pattern})", text)
     tokens: list[PlacedToken] = []
     start = count = 0

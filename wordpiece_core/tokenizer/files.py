@@ -216,3 +216,8 @@ def own_special_tokens(tokens: Sequence[str]) -> list[str]:
     """Those special tokens of a training that are neither BERT's five nor its [unusedN]. BERT's
     tokenizers do not look for [unusedN] in a text."""
     return [t for t in tokens if t not in SPECIAL_TOKENS and not is_unused(t)]
+
+
+def tokens_in_texts(special_tokens: Sequence[str]) -> list[AddedToken]:
+    """Return the special tokens of a training that its tokenizer finds in texts: not [unusedN]."""
+    return [AddedToken(token) for token in special_tokens if token and not is_unused(token)]

@@ -181,6 +181,11 @@ class AddedToken:
     """False: it is found also where special tokens are text like any other."""
     in_model: bool = True
 
+    def for_kernel(self) -> dict[str, Any]:
+        """The content and the flags that the kernel searches for."""
+        flags = ("content", "lstrip", "rstrip", "single_word", "normalized")
+        return {flag: getattr(self, flag) for flag in flags}
+
 
 def in_model(tokens: Sequence[AddedToken] | None) -> tuple[AddedToken, ...] | None:
     """The same tokens where all are in the model, without those that are found as usual."""

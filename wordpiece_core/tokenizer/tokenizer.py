@@ -223,16 +223,11 @@ class Tokenizer:
     def _encoder(self, *, split_special_tokens: bool) -> _kernel.Encoder | LibraryEncoder:
         if self.spec.library is not None:
             return LibraryEncoder(self.spec, hides=split_special_tokens)
-        spec, special = self.spec, self.special_tokens
-        # sentencepiece does not find its control tokens in texts either.
-        hides = split_special_tokens or spec.of_sentencepiece
-        otherwise = spec.tokens_found_otherwise
-        found = [otherwise.get(token) or AddedToken(token) for token in special]
-        searched = [token for token in found if not (hides and token.special)]
-        hidden = {token.content for token in otherwise.values() if not token.in_model}
-        hidden |= {*special} - {token.content for token in searched}
-        flags = ("content", "lstrip", "rstrip", "single_word", "normalized")
-        added_tokens = [{flag: getattr(token, flag) for flag in flags} for token in searched]
+        spec = self.spec
+        searched = self.searched_tokens(split_special_tokens=split_special_tokens)
+        otherwise = spec.tokens_found_otherwise.values()
+        hidden = {token.content for token in otherwise if not token.in_model}
+        hidden |= {*self.special_tokens} - {token.content for token in searched}
         return _kernel.Encoder(
             self.vocab,
             spec.text.for_kernel() | {"rules": kernel_rules(spec.rules)},
@@ -241,13 +236,21 @@ class Tokenizer:
                 "continuing_prefix": spec.continuing_prefix,
                 "max_word_length": spec.max_word_length,
                 "unk_scope": self.unk_scope,
-                "added_tokens": added_tokens,
+                "added_tokens": [token.for_kernel() for token in searched],
                 "hidden": sorted(hidden),
                 "model": kernel_model(spec.model),
                 "pad_id": self.pad_id,
                 "trim_offsets": spec.offset_trimming,
             },
         )
+
+    def searched_tokens(self, *, split_special_tokens: bool = False) -> list[AddedToken]:
+        """Return the tokens that are found in texts before texts are split into words."""
+        # sentencepiece does not find its control tokens in texts either.
+        hides = split_special_tokens or self.spec.of_sentencepiece
+        otherwise = self.spec.tokens_found_otherwise
+        found = [otherwise.get(token) or AddedToken(token) for token in self.special_tokens]
+        return [token for token in found if not (hides and token.special)]
 
     def _layouts(self, options: EncodingOptions) -> list[dict[str, Any]]:
         """What rows of one text and of two are made of, as the kernel takes it."""

@@ -117,6 +117,7 @@ def test_the_manifest_and_the_summary_say_what_was_read(tmp_path: Path) -> None:
         "text": wp.TextOptions().plain(),
         "min_word_count": 1,
         "smoothing": None,
+        "special_tokens": sorted(wp.symbols.SPECIAL_TOKENS),
         "rows": 6,
         "nulls": 1,
         "bytes": len("Ünder ünderthe the thebad \ufffd\ufffd byteslast line".encode()),

@@ -14,6 +14,7 @@ from wordpiece_core.reference import bpe_training
 
 from ...quick import parametrize
 from ..corpora import (
+    SPECIAL,
     config,
     counted,
     done,
@@ -65,7 +66,9 @@ def test_the_options_of_training_are_those_of_the_reference(
     tmp_path: Path, options: dict[str, Any], text: dict[str, Any]
 ) -> None:
     tokenizer = trained(tmp_path, TEXTS, 620, **options, **text)
-    assert_is_reference(tokenizer, bpe_training.train(counted(TEXTS, **text), 620, **options))
+    of_bytes = options.get("word_boundary") == "bytes"
+    words = counted(TEXTS, special_tokens=["<|endoftext|>"] if of_bytes else SPECIAL, **text)
+    assert_is_reference(tokenizer, bpe_training.train(words, 620, **options))
 
 
 def test_words_of_gpt2_are_trained_as_they_are(tmp_path: Path) -> None:
@@ -116,3 +119,52 @@ def test_text_that_training_leaves_out_is_named(tmp_path: Path) -> None:
     assert "94.7% of the text is in words of more than 100 characters" in outcome.err
     outcome = done(*train, "--pre-tokenizer", "none", "--output", tmp_path / "segments")
     assert "of the text" not in outcome.err
+
+
+WITH_ENDS = ["the cat sat<|endoftext|>the dog ran on the endless road"] * 50
+OF_BYTES = ["--model", "bpe", "--word-boundary", "bytes", "--pre-tokenizer", "gpt2"]
+
+
+def test_special_tokens_split_the_text_before_words_are_counted(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", WITH_ENDS)
+    done("train", shard, *OF_BYTES, "--vocab-size", 300, "--output", tmp_path / "tok")
+    apart = write_shard(tmp_path / "apart.txt", "\n".join(WITH_ENDS).split("<|endoftext|>"))
+    done("train", apart, *OF_BYTES, "--vocab-size", 300, "--output", tmp_path / "apart-tok")
+    learned = vocab_of(tmp_path / "tok")
+    assert learned == vocab_of(tmp_path / "apart-tok")
+    assert not {"endof", "endoftext", "<|"} & {*learned}
+
+    literal = ["--split-special-tokens", "--output", tmp_path / "tok"]
+    outcome = wordpiece("train", shard, *OF_BYTES, "--vocab-size", 300, *literal)
+    assert "trained without split_special_tokens; give --overwrite" in outcome.err
+    done("train", shard, *OF_BYTES, "--vocab-size", 300, *literal, "--overwrite")
+    assert {"endoftext", "<|"} <= {*vocab_of(tmp_path / "tok")}
+
+
+def test_a_word_table_says_at_which_tokens_its_text_was_split(tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "shard.txt", [*WITH_ENDS, "a<end>b"])
+    special = ["--special-tokens", "<|endoftext|>,<end>"]
+    done("count", shard, "--pre-tokenizer", "gpt2", *special, "--output", tmp_path / "both")
+    done("count", shard, "--pre-tokenizer", "gpt2", "--output", tmp_path / "usual")
+    train = ["train", *OF_BYTES, "--vocab-size", 300, *special, "--output", tmp_path / "tok"]
+    outcome = done(*train, "--word-counts", tmp_path / "both")
+    assert "splitting" not in outcome.err
+    outcome = done(*train, "--word-counts", tmp_path / "usual", "--overwrite")
+    assert "usual was counted without splitting at <end>" in outcome.err
+    merge = ["--merge", tmp_path / "both", "--merge", tmp_path / "usual"]
+    done("count", *merge, "--special-tokens", "<end>", "--output", tmp_path / "sum")
+    assert read_json(tmp_path / "sum", "_manifest.json")["special_tokens"] == []
+
+
+def test_extend_splits_the_text_at_the_tokens_of_the_tokenizer(tmp_path: Path) -> None:
+    first = write_shard(tmp_path / "first.txt", ["the cat sat on the mat"] * 9)
+    size = ["--vocab-size", 270]
+    done("train", first, *OF_BYTES, *size, "--output", tmp_path / "tok")
+    shard = write_shard(tmp_path / "shard.txt", WITH_ENDS)
+    extend = ["extend", tmp_path / "tok", shard, "--new-tokens", 30]
+    done(*extend, "--output", tmp_path / "more")
+    new = vocab_of(tmp_path / "more")[270:]
+    assert "Ġendless" in new
+    assert "endoftext" not in new
+    done(*extend, "--output", tmp_path / "literal", "--split-special-tokens")
+    assert "endoftext" in vocab_of(tmp_path / "literal")

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use super::encode::AddedTokenMapping;
 use super::exchange::{GivenArray, GivenBatch, GivenBatches, PyArrowArray};
 use super::text::GivenText;
 use super::{PyResult, run, table};
@@ -15,23 +16,28 @@ use wordpiece_core::text::{BertRules, TextRules};
 pub(super) struct PyWordCounter(TextCounter);
 
 impl PyWordCounter {
-    fn of(rules: TextRules, most_bytes: usize) -> Self {
-        PyWordCounter(TextCounter::new(WordCounter::new(rules, most_bytes)))
+    fn of(words: WordCounter) -> Self {
+        PyWordCounter(TextCounter::new(words))
     }
 }
 
 #[pymethods]
 impl PyWordCounter {
     #[new]
-    #[pyo3(signature = (text, *, most_bytes=usize::MAX))]
-    fn new(text: GivenText, most_bytes: usize) -> Self {
-        PyWordCounter::of(text.0, most_bytes)
+    #[pyo3(signature = (text, *, most_bytes=usize::MAX, split_at=Vec::new()))]
+    fn new(
+        text: GivenText,
+        most_bytes: usize,
+        split_at: Vec<AddedTokenMapping>,
+    ) -> PyResult<Self> {
+        let tokens = split_at.into_iter().map(|token| token.with_id(0)).collect();
+        Ok(PyWordCounter::of(WordCounter::new(text.0, most_bytes).split_at(tokens)?))
     }
 
     #[staticmethod]
     #[pyo3(signature = (*, most_bytes=usize::MAX))]
     fn of_chunks(most_bytes: usize) -> Self {
-        PyWordCounter::of(TextRules::Bert(BertRules::chunks()), most_bytes)
+        PyWordCounter::of(WordCounter::new(TextRules::Bert(BertRules::chunks()), most_bytes))
     }
 
     #[getter]

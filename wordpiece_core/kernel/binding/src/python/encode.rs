@@ -160,12 +160,19 @@ struct EncoderMapping {
 /// A token that is found in texts, by names in Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct AddedTokenMapping {
+pub(super) struct AddedTokenMapping {
     content: String,
     lstrip: bool,
     rstrip: bool,
     single_word: bool,
     normalized: bool,
+}
+
+impl AddedTokenMapping {
+    pub(super) fn with_id(self, id: u32) -> AddedToken {
+        let AddedTokenMapping { content, lstrip, rstrip, single_word, normalized } = self;
+        AddedToken { content, id, lstrip, rstrip, single_word, normalized }
+    }
 }
 
 /// How texts become rows, by names in Python.
@@ -204,9 +211,8 @@ impl PyEncoder {
                 id.ok_or_else(|| Error::option(format!("the vocabulary has no {token}")))
             };
             let added_tokens = options.added_tokens.into_iter().map(|token| {
-                let AddedTokenMapping { content, lstrip, rstrip, single_word, normalized } = token;
-                let id = known(&content)?;
-                Ok(AddedToken { content, id, lstrip, rstrip, single_word, normalized })
+                let id = known(&token.content)?;
+                Ok(token.with_id(id))
             });
             let added_tokens: Vec<_> = added_tokens.collect::<Result<_>>()?;
             let unk_id = options.unk_token.as_deref().map(known).transpose()?;

@@ -5,11 +5,14 @@
 //! emptied are its segments normalized, each distinct one once, and equal words added up. So the
 //! cost of a text is little more than that of splitting it at its spaces.
 
+use std::ops::Range;
+
 use foldhash::HashMap;
 
 use crate::base::error::Result;
 use crate::count::segment_counts::SegmentCounts;
 use crate::count::word_lists::{WordList, partition};
+use crate::encode::added_tokens::{AddedToken, AddedTokenSearch, Section};
 use crate::text::rules::TextRules;
 
 /// Counts the words of texts, separately for each group of texts. Counts from other tables can be
@@ -31,6 +34,8 @@ use crate::text::rules::TextRules;
 /// ```
 pub struct WordCounter {
     text: TextRules,
+    /// The tokens that texts are split at.
+    split: Option<AddedTokenSearch>,
     most_bytes: usize,
     groups: Vec<Group>,
     /// The index of each group in `groups`, by name.
@@ -68,7 +73,34 @@ impl WordCounter {
     pub fn new(text: impl Into<TextRules>, most_bytes: usize) -> Self {
         let text = text.into();
         let numbers = HashMap::default();
-        WordCounter { text, most_bytes, groups: Vec::new(), numbers, current: 0, memory: 0 }
+        let split = None;
+        WordCounter { text, split, most_bytes, groups: Vec::new(), numbers, current: 0, memory: 0 }
+    }
+
+    /// Splits texts at these tokens, as a tokenizer does before it splits words. The tokens themselves
+    /// are not counted.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Option`](crate::Error::Option) if the tokens are too large for a search.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_core::count::WordCounter;
+    /// use wordpiece_core::encode::AddedToken;
+    /// use wordpiece_core::text::TextOptions;
+    ///
+    /// let end = AddedToken { content: "<|end|>".into(), ..AddedToken::default() };
+    /// let counter = WordCounter::new(TextOptions::default(), usize::MAX);
+    /// let mut counter = counter.split_at(vec![end]).unwrap();
+    /// counter.count(None, "hug<|end|>pug");
+    /// let taken = counter.take(1).unwrap();
+    /// assert_eq!(taken[0].words.iter().collect::<Vec<_>>(), [("hug", 1), ("pug", 1)]);
+    /// ```
+    pub fn split_at(mut self, tokens: Vec<AddedToken>) -> Result<Self> {
+        self.split = (!tokens.is_empty()).then(|| AddedTokenSearch::new(tokens)).transpose()?;
+        Ok(self)
     }
 
     /// The memory that counting on and `take` may need, in bytes: that of the tables, that of a table
@@ -94,7 +126,17 @@ impl WordCounter {
         let number = self.number(group);
         let group = &mut self.groups[number];
         self.memory -= group.memory();
-        self.text.segments_into(text, bytes, &mut group.segments);
+        let mut count = |range: Range<usize>| {
+            self.text.segments_into(&text[range.clone()], &bytes[range.start..], &mut group.segments);
+        };
+        match &self.split {
+            None => count(0..text.len()),
+            Some(split) => split.split(text, |section| {
+                if let Section::Text(range) = section {
+                    count(range);
+                }
+            }),
+        }
         // This may be less than before: the old table and the new one were counted when it was about to
         // grow.
         self.memory += group.memory();
