@@ -67,6 +67,12 @@ class InputError(WordpieceError):
     row_group: int | None = None
 
 
+class SpecialTokenError(InputError):
+    """A text has a special token, and `special_tokens_in_text` is "error". `text`: its number."""
+
+    text = 0
+
+
 class ColumnError(InputError):
     """A column is missing, or it has a type that the option which names it does not accept."""
 

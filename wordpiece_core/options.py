@@ -66,6 +66,7 @@ END_OF_TEXT, UNK = "<|endoftext|>", "[UNK]"
 TOKEN_ROLES = ("unk_token", "bos_token", "eos_token", "pad_token", "mask_token")
 BOUNDARIES = ("prepend_bos", "append_eos", "bos_token", "eos_token")
 PLACES_OF_TOKENS = ("append", "unused")
+PARSE, AS_TEXT, ERROR = SPECIAL_TOKENS_IN_TEXT = ("parse", "text", "error")
 UNK_SCOPES = ("word", "character")
 ENCODING_COLUMNS = (
     *("attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "word_ids"),
@@ -257,11 +258,11 @@ class EncodingOptions(Declared):
     bos_token: str | None = option(
         None, Text("TOKEN"), "With `prepend_bos`: the token.", shown_default="the tokenizer's"
     )
-    split_special_tokens: bool = option(
-        False,
-        Flag(),
-        "Treat special tokens in texts as plain text, so that untrusted text cannot contain [SEP]"
-        " or [MASK].",
+    special_tokens_in_text: str = option(
+        PARSE,
+        Choice(SPECIAL_TOKENS_IN_TEXT),
+        "Special tokens that are written in a text: parse them, treat them as plain text (for"
+        " untrusted text), or fail.",
     )
     max_length: int | None = option(
         None,
@@ -305,7 +306,7 @@ class EncodingOptions(Declared):
     def of_documents(self) -> EncodingOptions:
         """Return the options for packed documents: no length, and no special tokens except the ones
         that mark their ends. Rows are filled later."""
-        kept = ("split_special_tokens", "id_type", *BOUNDARIES)
+        kept = ("special_tokens_in_text", "id_type", *BOUNDARIES)
         return EncodingOptions(
             add_special_tokens=False, **{name: getattr(self, name) for name in kept}
         )

@@ -36,7 +36,7 @@ def _print_encoded(done: Encoded) -> None:
     others = f", {done.others} of them of inputs not given now" if done.others else ""
     print(f"shards: {len(done.shards):,}{kept}{others}")
     print_tokens(manifest)
-    if manifest["options"]["pack"]:
+    if manifest["options"].get("pack"):
         length, dropped = manifest["options"]["max_length"], manifest["dropped_tokens"]
         left_out = f", {dropped:,} tokens at shard ends were dropped" if dropped else ""
         print(f"sequences: {done.rows:,} of {length:,} ids{left_out}")

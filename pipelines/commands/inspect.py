@@ -43,7 +43,7 @@ def run_inspect(
     inspector = Inspector(
         load_tokenizer(choice),
         add_special_tokens=encoding.add_special_tokens,
-        split_special_tokens=encoding.split_special_tokens,
+        special_tokens_in_text=encoding.special_tokens_in_text,
     )
     if isinstance(sys.stdout, io.TextIOWrapper):  # which need not be UTF-8, as JSON is
         sys.stdout.reconfigure(

@@ -63,7 +63,7 @@ def wordpiece() -> None:
         click.Argument(["tokenizer"], type=Value(Place())),
         click.Argument(["texts"], nargs=-1, metavar="[TEXT...]"),
         *parameters(TokenizerChoice, ["lowercase", "encoding", "unk_scope"]),
-        *parameters(EncodingOptions, ["add_special_tokens", "split_special_tokens"]),
+        *parameters(EncodingOptions, ["add_special_tokens", "special_tokens_in_text"]),
         click.Option(
             ["--rows"],
             type=click.IntRange(0),

@@ -45,11 +45,17 @@ def print_corpus(totals: dict[str, Any], min_word_count: int = 1) -> None:
 def print_tokens(manifest: dict[str, Any]) -> None:
     """Prints how many tokens a dataset has: those of texts as they are written, and those of words
     alone, as `compare` counts them."""
-    of = "of texts" if manifest["options"]["pack"] else "with special tokens"
+    options = manifest["options"]
+    added = ("append_eos", "prepend_bos")
+    adds = options.get("add_special_tokens", True) or any(options.get(name) for name in added)
+    adds = adds and not options.get("pack")
+    of = "with special tokens" if adds else "of texts"
     tokens, of_words = manifest["tokens"], manifest["word_tokens"]
     unknown = manifest["unknown_tokens"] / max(tokens, 1)
     print(f"tokens: {tokens:,} {of}, {unknown:.2%} of them unknown")
     print(f"word tokens: {of_words:,}, {of_words / max(manifest['words'], 1):.3f} per word")
+    if manifest["special_tokens"]:
+        print(f"special tokens written in texts: {manifest['special_tokens']:,}")
     if manifest["truncated_rows"]:
         rows, tokens = manifest["truncated_rows"], manifest["truncated_tokens"]
         print(f"truncated: {rows:,} rows, by {tokens:,} tokens")

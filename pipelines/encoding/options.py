@@ -20,7 +20,6 @@ from wordpiece_core.declaration import (
 from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import Choice, Column, Flag, Names, Shares, Size, Whole
 from wordpiece_core.options import (
-    BOUNDARIES,
     ID_TYPES,
     LEAST_WORKER_MEMORY,
     UNK_SCOPES,
@@ -113,15 +112,11 @@ class ShardOptions(CsvOptions):
                 raise OptionError(f"{name}: cannot be used with `pack`, whose rows are not texts")
 
     def plain(self) -> dict[str, Any]:
-        """Return the options, encoding options included, as values that JSON can hold. Runs that
-        share a dataset have the same ones. Rarely used options are left out at their defaults."""
-        own = asdict(self)
-        options = own | own.pop("encoding")
-        unused = (
-            *BOUNDARIES * (not self.encoding.marks_boundaries),
-            *["no_quoting"] * (not self.no_quoting),
-        )
-        options = {name: value for name, value in options.items() if name not in unused}
+        """Return the options that differ from their defaults, encoding options included, as values
+        that JSON can hold. Runs that share a dataset have the same ones."""
+        own, usual = asdict(self), asdict(ShardOptions())
+        own, usual = (each | each.pop("encoding") for each in (own, usual))
+        options = {name: value for name, value in own.items() if value != usual[name]}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
 
     @property
@@ -256,5 +251,5 @@ class EncodeCall(Call):
     @property
     def job_options(self) -> dict[str, Any]:
         """The options that all shards of a directory share."""
-        layout = self.layout.plain() if self.is_resharded else None
-        return self.shards.plain() | {"layout": layout}
+        layout = {"layout": self.layout.plain()} if self.is_resharded else {}
+        return self.shards.plain() | layout

@@ -39,8 +39,8 @@ class EncodeRun:
         """The output directory. A token that is named, and has the role anyway, is no option."""
         options, tokenizer = self.call.job_options, self.tokenizer
         for role in ("bos_token", "eos_token"):
-            if options.get(role) is not None and tokenizer.token_of(role) == options[role]:
-                options[role] = None
+            if role in options and tokenizer.token_of(role) == options[role]:
+                del options[role]
         return EncodedDirectory(
             self.call.output, {"tokenizer": tokenizer.digest, "options": options}
         )

@@ -35,7 +35,7 @@ from pipelines.running.figures import add_metrics
 from pipelines.running.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, Packer, Tokenizer
 from wordpiece_core._kernel import Chunks, IdPages, Pages
-from wordpiece_core.errors import ColumnError, InputError, OptionError
+from wordpiece_core.errors import ColumnError, InputError, OptionError, SpecialTokenError
 
 METADATA_KEY = b"wordpiece.tokenizer"
 SCHEMAS = 64  # of inputs, whose columns are remembered
@@ -193,6 +193,10 @@ class ShardEncoder:
                 texts, pairs, options=options, maker=self.maker, least_ids=least_ids
             )
             return EncodedPiece(piece, batch, pages)
+        except SpecialTokenError as error:
+            message = str(error).removeprefix(f"text {error.text} ")
+            row = piece.first_row + error.text
+            raise InputError(f"{self.file.path} row {row}: {message}") from error
         except InputError as error:
             place = f"{self.file.path}, counted from row {piece.first_row}"
             raise InputError(f"{place}: {error}") from error
@@ -211,6 +215,7 @@ class ShardEncoder:
             "unknown_tokens": batch.unknown,
             "words": batch.words,
             "word_tokens": batch.word_tokens,
+            "special_tokens": batch.special_tokens,
         }
         for name, amount in amounts.items():
             self.sums[name] += amount

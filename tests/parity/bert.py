@@ -62,7 +62,8 @@ class Pair:
     def __init__(self, vocab: list[str], text: TextOptions, hides: bool = False) -> None:
         self.kernel = Tokenizer(vocab, **vars(text))
         self.peer = peer(
-            wordpiece(vocab, **vars(text)), replace(EVERYTHING, split_special_tokens=hides)
+            wordpiece(vocab, **vars(text)),
+            replace(EVERYTHING, special_tokens_in_text="text" if hides else "parse"),
         )
         self.hides = hides
 
@@ -73,7 +74,7 @@ class Pair:
         options: EncodingOptions = EVERYTHING,
     ) -> list[int]:
         """The numbers of the texts that any column of their rows differs for."""
-        assert self.hides == options.split_special_tokens
+        assert self.hides == (options.special_tokens_in_text == "text")
         set_options(self.peer, options)
         inputs = texts if pairs is None else list(zip(texts, pairs, strict=True))
         found = self.peer.encode_batch(inputs, add_special_tokens=options.add_special_tokens)

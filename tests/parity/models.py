@@ -29,7 +29,7 @@ OURS: dict[str, dict[str, Any]] = {  # options of training
     "unigram": {"model": "unigram", "lowercase": False},
 }
 PLAIN = EncodingOptions(add_special_tokens=False)
-UNSEEN = EncodingOptions(add_special_tokens=False, split_special_tokens=True)
+UNSEEN = EncodingOptions(add_special_tokens=False, special_tokens_in_text="text")
 
 Encode = Callable[[list[str]], list[list[int]]]
 

@@ -29,7 +29,7 @@ def random_options(rng: Random, pairs: bool) -> EncodingOptions:
     max_length = rng.choice([None, (stride or 0) + rng.randint(6, 20)])
     return EncodingOptions(
         add_special_tokens=rng.random() < 0.7,
-        split_special_tokens=rng.random() < 0.3,
+        special_tokens_in_text="text" if rng.random() < 0.3 else "parse",
         max_length=max_length,
         truncation=rng.choice(TRUNCATIONS) if pairs else "longest_first",
         stride=stride if max_length else None,
@@ -78,7 +78,7 @@ def wordpiece(
 
 def peer(value: Json, options: EncodingOptions) -> Tokenizer:
     """The tokenizer as `tokenizers` reads it, with the options of encoding."""
-    if options.split_special_tokens:
+    if options.special_tokens_in_text == "text":
         value = without_special_tokens(value)
     made = Tokenizer.from_str(json.dumps(value))
     set_options(made, options)

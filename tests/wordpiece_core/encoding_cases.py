@@ -176,7 +176,7 @@ def random_encoding(rng: Random) -> EncodingOptions:
     strides = [None, None, 0, 1, 2, rng.randint(0, 12)]
     return EncodingOptions(
         add_special_tokens=rng.random() < 0.8,
-        split_special_tokens=rng.random() < 0.3,
+        special_tokens_in_text="text" if rng.random() < 0.3 else "parse",
         max_length=max_length,
         truncation=rng.choice([TRUNCATIONS[0], *TRUNCATIONS]),
         stride=None if max_length is None else rng.choice(strides),

@@ -30,7 +30,7 @@ TEXT = {
     "lowercase": True,
     "pre_tokenizer": "bert",
 }
-FLAGS = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized"), False)
+FLAGS = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized", "special"), False)
 VOCAB = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]", "a", "b", "ab", "##a", "##b"]
 
 

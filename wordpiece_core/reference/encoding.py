@@ -141,7 +141,7 @@ class PlacedToken(NamedTuple):
 
 
 def _any_of(tokens: Iterable[str]) -> str:
-    """The regular expression that finds tokens, the longest of those that begin at one place."""
+    """The regular expression that finds tokens, the longest one first."""
     longest_first = sorted(filter(None, tokens), key=len, reverse=True)
     return "|".join(map(re.escape, longest_first)) or "(?!)"  # (?!) matches nothing
 
@@ -160,17 +160,17 @@ def tokenize_placed(
     max_word_length: int = 100,
     continuing_prefix: str = "##",
     special_tokens: Sequence[str] = SPECIAL_TOKENS,
-    split_special_tokens: bool = False,
+    special_tokens_in_text: str = "parse",
     pre_tokenizer: str = "bert",
     **options: Any,
 ) -> list[PlacedToken]:
     """Tokens of raw text; ``options`` are those of ``normalize_placed``.
 
-    Special tokens are found in the raw text first: the leftmost, and of those the longest. With
-    ``split_special_tokens`` none of them comes out of a text, but for ``unk_token`` where no other
-    token fits.
+    Special tokens are found in the raw text first: the leftmost, and of those the longest. If
+    ``special_tokens_in_text`` is ``"text"``, no text becomes a special token, except ``unk_token``
+    where no other token fits.
     """
-    known = set(vocab).difference(special_tokens if split_special_tokens else ())
+    known = set(vocab).difference(special_tokens if special_tokens_in_text == "text" else ())
     rules = (unk_token, unk_scope, max_word_length, continuing_prefix)
     pattern = _any_of(known.intersection(special_tokens))
     parts = re.split(f"({pattern})", text)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from wordpiece_core import _kernel
-from wordpiece_core.options import EncodingOptions
+from wordpiece_core.options import AS_TEXT, PARSE, EncodingOptions
 from wordpiece_core.symbols import WHITE_SPACE
 from wordpiece_core.tokenizer.decoders import BYTE_TOKEN
 from wordpiece_core.tokenizer.decoding import decoded
@@ -96,17 +96,18 @@ class Inspector:
         tokenizer: Tokenizer,
         *,
         add_special_tokens: bool = True,
-        split_special_tokens: bool = False,
+        special_tokens_in_text: str = PARSE,
     ) -> None:
         self.tokenizer = tokenizer
         self.options = EncodingOptions(
             add_special_tokens=add_special_tokens and tokenizer.adds_special_tokens,
-            split_special_tokens=split_special_tokens,
+            special_tokens_in_text=special_tokens_in_text,
             columns=("offset_mapping", "word_ids"),
         )
         special = tokenizer.special_tokens
-        found = [] if split_special_tokens else special
-        self._known = {*tokenizer.ids} - {*(special if split_special_tokens else ())}
+        is_text = special_tokens_in_text == AS_TEXT
+        found = [] if is_text else special
+        self._known = {*tokenizer.ids} - {*(special if is_text else ())}
         longest_first = map(re.escape, sorted(found, key=len, reverse=True))
         self._special = re.compile(f"({'|'.join(longest_first) or '(?!)'})")
         self._longest = max(map(len, tokenizer.vocab))

@@ -222,7 +222,7 @@ def library_text(model: Library, tokens: Sequence[str]) -> str:
 class LibraryEncoder:
     """Encodes with the library `tokenizers` as `_kernel.Encoder` does: the same arguments, columns
     and counts. The library tokenizes each text; rows are truncated and put together here. `hides`:
-    special tokens in texts are text (`split_special_tokens`)."""
+    special tokens in texts are text."""
 
     def __init__(self, spec: TokenizerSpec, *, hides: bool = False) -> None:
         assert spec.library is not None
@@ -272,6 +272,7 @@ class LibraryEncoder:
                 words = [word for i, word in pairs if i not in self.special and word is not None]
                 rows.counts[2] += len({*words})
                 rows.counts[3] += len(words)
+                rows.counts[6] += sum(i in self.special for i in encoding.ids)
             try:
                 rows.add(texts, number)
             except InputError as error:
@@ -303,7 +304,7 @@ class LibraryEncoder:
         found = self.special.intersection(() if row is None else row.ids)
         if found:
             raise InputError(
-                f"a word becomes the special token {min(found)}, in spite of `split_special_tokens`"
+                f"a word becomes the special token {min(found)}, although special tokens are text"
             )
 
     # --- For a word table ---
@@ -350,7 +351,7 @@ class _Rows:
         names = ["input_ids", *options["columns"]]
         names += [] if options["stride"] is None else ["source_rows"]
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
-        self.counts = [0] * 6
+        self.counts = [0] * 7
 
     def add_null(self, source: int) -> None:
         """Adds a row that is null."""

@@ -183,7 +183,7 @@ class AddedToken:
 
     def for_kernel(self) -> dict[str, Any]:
         """The content and the flags that the kernel searches for."""
-        flags = ("content", "lstrip", "rstrip", "single_word", "normalized")
+        flags = ("content", "lstrip", "rstrip", "single_word", "normalized", "special")
         return {flag: getattr(self, flag) for flag in flags}
 
 

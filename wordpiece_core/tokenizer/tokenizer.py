@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError, shown
+from wordpiece_core.errors import InputError, OptionError, SpecialTokenError, shown
 from wordpiece_core.keywords import TextKeywords
 from wordpiece_core.option_kinds import is_utf8
 from wordpiece_core.options import (
+    AS_TEXT,
+    ERROR,
     MOST_CHARACTERS,
     UNK_SCOPES,
     EncodingOptions,
@@ -49,7 +51,7 @@ class EncodedBatch:
     are [UNK]. `words`: the number of words in the texts. `word_tokens`: the number of their tokens,
     without added and special ones. `truncated_rows`: the number of rows that were truncated
     to `max_length`; with a stride none is. `truncated_tokens`: the number of tokens that were
-    removed.
+    removed. `special_tokens`: the number of special tokens that are written in the texts.
 
     >>> batch = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug"]).encode_batch(["hug a hug"])
     >>> batch.table["input_ids"].to_pylist(), batch.tokens, batch.unknown
@@ -66,6 +68,7 @@ class EncodedBatch:
     word_tokens: int
     truncated_rows: int
     truncated_tokens: int
+    special_tokens: int
 
 
 class TokenizerKeywords(TextKeywords, total=False):
@@ -357,8 +360,8 @@ class Tokenizer:
 
         Raises:
             OptionError: For options that do not fit the vocabulary, and for too many threads.
-            InputError: For an array that is not valid, and for a pair that cannot be truncated as
-                the options want it.
+            InputError: For an array that is not valid, for a pair that cannot be truncated as the
+                options want it, and for a text with a special token if they forbid it.
 
         >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "pun"])
         >>> options = EncodingOptions(columns=["token_type_ids"])
@@ -410,9 +413,34 @@ class Tokenizer:
         threads: int = 1,
         **pages: Any,
     ) -> tuple[list[Any], _kernel.Pages | None, list[int]]:
-        kernel = self._splitting_kernel if options.split_special_tokens else self.kernel
+        in_text = options.special_tokens_in_text
+        kernel = self._splitting_kernel if in_text == AS_TEXT else self.kernel
         how = vars(options) | {"threads": threads, "layouts": self._layouts(options)}
-        return kernel.encode(texts, pairs, how, **pages)
+        encoded = kernel.encode(texts, pairs, how, **pages)
+        if in_text == ERROR and encoded[2][-1]:
+            raise self._special_token_error(texts, pairs)
+        return encoded
+
+    def _special_token_error(self, texts: pa.Array, pairs: pa.Array | None) -> SpecialTokenError:
+        """Return the error for the first of these texts that has a special token."""
+        options = EncodingOptions(add_special_tokens=False)
+
+        def has_token(start: int, end: int) -> bool:
+            some = [None if each is None else each[start:end] for each in (texts, pairs)]
+            return bool(self.encode_batch(*some, options=options).special_tokens)
+
+        start, end = 0, len(texts)
+        while end - start > 1:
+            middle = (start + end) // 2
+            start, end = (start, middle) if has_token(start, middle) else (middle, end)
+        special = {self.ids[token.content] for token in self.searched_tokens() if token.special}
+        both = texts[start:end] if pairs is None else [texts[start].as_py(), pairs[start].as_py()]
+        ids = self.encode_batch(both, options=options).table["input_ids"].to_pylist()
+        token = next((i for row in ids for i in row or () if i in special), None)
+        name = "a special token" if token is None else f"the special token {self.vocab[token]!r}"
+        error = SpecialTokenError(f"text {start} has {name} and `special_tokens_in_text` is error")
+        error.text = start
+        return error
 
     def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
         """Raises OptionError for options that do not fit this vocabulary. `pairs`: whether pairs of

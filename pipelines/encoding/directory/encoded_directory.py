@@ -117,9 +117,10 @@ class EncodedDirectory:
         for name in [*own, *others]:
             given, before = own.get(name), others.get(name)
             if given != before:
+                was, now = ("default" if v is None else short(v) for v in (before, given))
                 raise OptionError(
-                    f"{self.path}: holds shards with another {name}: {short(before)}, not"
-                    f" {short(given)}; give another directory"
+                    f"{self.path}: holds shards with another {name} ({was}, now {now}); give"
+                    " another directory"
                 )
 
 

@@ -12,7 +12,7 @@ from wordpiece_core.errors import ChangedError, ColumnError, InputError
 SUMS = (
     *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "words", "word_tokens"),
     *("replaced", "dropped_tokens", "invalid", "output_bytes"),
-    *("truncated_rows", "truncated_tokens"),
+    *("truncated_rows", "truncated_tokens", "special_tokens"),
 )
 OF_SHARDS = {"rows", "dropped_tokens", "output_bytes"}
 """The sums of a resharded dataset that are those of its shards. All others are those of its inputs:
@@ -45,6 +45,7 @@ class ShardResult:
     output_bytes: int = 0
     truncated_rows: int = 0
     truncated_tokens: int = 0
+    special_tokens: int = 0
     columns: str = ""
 
 

@@ -138,7 +138,7 @@ def test_the_ready_configs_run(tmp_path: Path, shard: str, config: Path) -> None
         args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--config", config]
         done("encode", shard, *args)
         noted = manifest(tmp_path / "out")["options"]
-        noted |= noted["layout"] or {}
+        noted |= noted.get("layout", {})
         given = sections["encode"]
         sizes = {name: parse_size(given[name]) for name in ("shard_size",) if name in given}
         assert noted == noted | given | sizes

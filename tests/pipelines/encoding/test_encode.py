@@ -196,7 +196,7 @@ def test_the_summary_warns_of_many_unknown_tokens(tmp_path: Path, tokenizer: str
     assert outcome.out.splitlines() == [
         "read: 1 rows, 0.0 MB of text",
         "shards: 1",
-        "tokens: 4 with special tokens, 50.00% of them unknown",
+        "tokens: 4 of texts, 50.00% of them unknown",
         "word tokens: 4, 1.000 per word",
         f"dataset: {tmp_path / 'out'}",
     ]

@@ -185,7 +185,7 @@ def test_pairs_are_cut_as_asked(
 def test_special_tokens_in_texts_are_split_when_asked(tmp_path: Path, tokenizer: str) -> None:
     shard = write_shard(tmp_path / "shard.txt", ["a [SEP] b"])
     plain = encode(tokenizer, tmp_path, shard)["input_ids"].to_pylist()
-    split = encode(tokenizer, tmp_path / "split", shard, "--split-special-tokens")
+    split = encode(tokenizer, tmp_path / "split", shard, "--special-tokens-in-text", "text")
     assert plain[0].count(3) == 2
     assert split["input_ids"].to_pylist()[0].count(3) == 1
 
@@ -277,3 +277,20 @@ def test_rows_that_are_cut_and_their_tokens_are_counted(
         given_stride = ("--max-length", str(most), "--stride", "1", *given)
         encode(tokenizer, strided, tmp_path / "in.parquet", *given_stride)
         assert manifest(strided / "out")["truncated_rows"] == 0
+
+
+def test_special_tokens_in_texts_are_counted_or_refused(tmp_path: Path, tokenizer: str) -> None:
+    texts = ["the dog", None, "a [SEP] b [MASK][CLS]", "[mask] [SEP"]
+    shards = [write_shard(tmp_path / "in" / f"{i}.jsonl", texts[i:]) for i in (0, 3)]
+    parsed = done("encode", *shards, "--tokenizer", tokenizer, "--output", tmp_path / "parse")
+    assert "special tokens written in texts: 3" in parsed.out.splitlines()
+    assert manifest(tmp_path / "parse")["special_tokens"] == 3
+    in_text = ["--tokenizer", tokenizer, "--special-tokens-in-text"]
+    done("encode", *shards, *in_text, "text", "--output", tmp_path / "text")
+    assert manifest(tmp_path / "text")["special_tokens"] == 0
+    outcome = wordpiece("encode", *shards, *in_text, "error", "--output", tmp_path / "error")
+    assert outcome.status == 1
+    assert f"{shards[0]} row 2: has the special token '[SEP]'" in outcome.fault
+    skip = ["--on-error", "skip", "--output", tmp_path / "error"]
+    outcome = done("encode", *shards, *in_text, "error", *skip)
+    assert [error["input"] for error in manifest(tmp_path / "error")["errors"]] == ["0.jsonl"]

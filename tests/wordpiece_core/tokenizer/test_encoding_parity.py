@@ -123,7 +123,7 @@ def test_sequences_are_encoded_whole_and_in_part(options: TextOptions, text: str
     vocab += [t for t in ("##mask", "mask", "##ask", "한국", "##글") if t not in vocab]
     for split in (False, True):
         pair = Pair(vocab, options, hides=split)
-        way = replace(EVERYTHING, split_special_tokens=split)
+        way = replace(EVERYTHING, special_tokens_in_text="text" if split else "parse")
         assert [texts[i] for i in pair.differing(texts, None, way)] == []
         added = replace(way, add_special_tokens=False)
         assert [texts[i] for i in pair.differing(texts, texts[::-1], added)] == []

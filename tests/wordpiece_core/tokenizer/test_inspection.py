@@ -23,7 +23,9 @@ VOCAB = (
 
 def inspect(text: str, *, add: bool = False, split: bool = False, **options: Any) -> Inspection:
     tokenizer = Tokenizer(VOCAB, **options)
-    inspector = Inspector(tokenizer, add_special_tokens=add, split_special_tokens=split)
+    inspector = Inspector(
+        tokenizer, add_special_tokens=add, special_tokens_in_text="text" if split else "parse"
+    )
     return inspector.inspect(text)
 
 

@@ -110,7 +110,7 @@ def library_rows(
 ) -> list[Any]:
     """The rows that the library gives, a list for each text."""
     made = Tokenizer.from_str(peer.to_str())
-    made.encode_special_tokens = options.split_special_tokens
+    made.encode_special_tokens = options.special_tokens_in_text == "text"
     if options.max_length is not None:
         made.enable_truncation(
             options.max_length, stride=options.stride or 0, strategy=options.truncation
@@ -234,12 +234,12 @@ def test_ends_are_marked_as_a_post_processor_marks_them(
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_do_not_become_special_tokens(tmp_path: Path, kind: str) -> None:
     tokenizer = loaded(KINDS[kind], tmp_path)
-    options = wp.EncodingOptions(split_special_tokens=True)
+    options = wp.EncodingOptions(special_tokens_in_text="text")
     for text in ("</s>", "a </s> <s>b<pad>", "▁</s>"):
         ids = tokenizer.encode_batch([text], options=options).table["input_ids"][0].as_py()
         around = tokenizer.encode([""])[0].as_py()
         assert sum(i in (1, 2, 3) for i in ids) == len(around), text
-    plain = wp.EncodingOptions(split_special_tokens=True, columns=ENCODING_COLUMNS)
+    plain = wp.EncodingOptions(special_tokens_in_text="text", columns=ENCODING_COLUMNS)
     text = "the quick café"
     theirs = columns(KINDS[kind].encode(text))
     assert tokenizer.encode_batch([text], options=plain).table.to_pylist() == [theirs]
@@ -251,8 +251,10 @@ def test_a_special_token_that_merges_make_is_an_error(tmp_path: Path) -> None:
     peer.pre_tokenizer = pre_tokenizers.UnicodeScripts()
     peer.add_special_tokens(["abc"])
     tokenizer = loaded(peer, tmp_path)
-    options = wp.EncodingOptions(split_special_tokens=True)
-    with pytest.raises(wp.InputError, match=r"^text 1: a word becomes the special token 4, in spi"):
+    options = wp.EncodingOptions(special_tokens_in_text="text")
+    with pytest.raises(
+        wp.InputError, match=r"^text 1: a word becomes the special token 4, although"
+    ):
         tokenizer.encode_batch(["b", "abc"], options=options)
 
 

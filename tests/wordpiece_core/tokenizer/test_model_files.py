@@ -97,7 +97,7 @@ def test_sentencepiece_encodes_raw_text_by_our_model_as_we_do(tmp_path: Path) ->
     odd = ["Hello, WORLD!", "Ünï \u4e2d\u6587x", "a\u200bb\x07c", "x[SEP]y ", "\uac00\u0301"]
     spaced = [" ".join(text.split()) for text in [*TEXTS, *odd]]  # it splits at U+0020 alone
     texts = [text for text in spaced if not {*"▁\0"} & {*text}]
-    options = wp.EncodingOptions(add_special_tokens=False, split_special_tokens=True)
+    options = wp.EncodingOptions(add_special_tokens=False, special_tokens_in_text="text")
     found = ours.encode_batch(texts, options=options).table["input_ids"]
     assert found.to_pylist() == theirs.encode(texts)
 

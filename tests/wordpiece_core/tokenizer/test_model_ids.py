@@ -24,7 +24,7 @@ from wordpiece_core.tokenizer.reading import read_tokenizer
 def test_special_tokens_in_texts_are_plain_text_if_wanted(tmp_path: Path) -> None:
     for kind in OWN:
         spec = own_spec(kind, text=wp.TextOptions(pre_tokenizer="whitespace"))
-        options = wp.EncodingOptions(add_special_tokens=False, split_special_tokens=True)
+        options = wp.EncodingOptions(add_special_tokens=False, special_tokens_in_text="text")
         rows = wp.Tokenizer.of(spec).encode_batch(["a[SEP] [MASK]"], options=options).table
         assert not {2, 3, 4} & {*rows["input_ids"][0].as_py()}
 

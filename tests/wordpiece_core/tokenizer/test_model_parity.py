@@ -26,7 +26,7 @@ from ..sentencepiece_models import charsmap_of
 from .peers import train_sentencepiece
 
 PLACES = EncodingOptions(
-    add_special_tokens=False, split_special_tokens=True, columns=("offset_mapping", "word_ids")
+    add_special_tokens=False, special_tokens_in_text="text", columns=("offset_mapping", "word_ids")
 )
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
 

@@ -9,7 +9,7 @@ from ...parity.random_cases import load
 from ..encoding_cases import Case, by_kernel, by_tokenizers, differences
 from .peers import sentencepiece_like
 
-TEXT_ALONE = wp.EncodingOptions(add_special_tokens=False, split_special_tokens=True)
+TEXT_ALONE = wp.EncodingOptions(add_special_tokens=False, special_tokens_in_text="text")
 
 
 def split(tokenizer: wp.Tokenizer, text: str) -> list[str]:

@@ -25,11 +25,7 @@ impl PyWordCounter {
 impl PyWordCounter {
     #[new]
     #[pyo3(signature = (text, *, most_bytes=usize::MAX, split_at=Vec::new()))]
-    fn new(
-        text: GivenText,
-        most_bytes: usize,
-        split_at: Vec<AddedTokenMapping>,
-    ) -> PyResult<Self> {
+    fn new(text: GivenText, most_bytes: usize, split_at: Vec<AddedTokenMapping>) -> PyResult<Self> {
         let tokens = split_at.into_iter().map(|token| token.with_id(0)).collect();
         Ok(PyWordCounter::of(WordCounter::new(text.0, most_bytes).split_at(tokens)?))
     }

@@ -166,12 +166,13 @@ pub(super) struct AddedTokenMapping {
     rstrip: bool,
     single_word: bool,
     normalized: bool,
+    special: bool,
 }
 
 impl AddedTokenMapping {
     pub(super) fn with_id(self, id: u32) -> AddedToken {
-        let AddedTokenMapping { content, lstrip, rstrip, single_word, normalized } = self;
-        AddedToken { content, id, lstrip, rstrip, single_word, normalized }
+        let AddedTokenMapping { content, lstrip, rstrip, single_word, normalized, special } = self;
+        AddedToken { content, id, lstrip, rstrip, single_word, normalized, special }
     }
 }
 
@@ -300,17 +301,19 @@ impl From<LayoutMapping> for Layout {
     }
 }
 
-/// Tokens, unknown ones, words, the tokens of words, truncated rows, and truncated tokens.
-type RowCounts = [usize; 6];
+/// Tokens, unknown ones, words, the tokens of words, truncated rows, truncated tokens, and special tokens
+/// in texts.
+type RowCounts = [usize; 7];
 
 fn sum(counts: impl Iterator<Item = RowCounts>) -> RowCounts {
-    counts.fold([0; 6], |sum, counts| std::array::from_fn(|i| sum[i] + counts[i]))
+    counts.fold([0; 7], |sum, counts| std::array::from_fn(|i| sum[i] + counts[i]))
 }
 
 fn row_counts(rows: &Rows, unk_id: Option<u32>) -> RowCounts {
     let unknown = unk_id.map_or(0, |unk| rows.ids.iter().filter(|&&id| id == unk).count());
-    let truncated = [rows.truncated_rows, rows.truncated_tokens];
-    [rows.tokens, unknown, rows.words, rows.word_tokens, truncated[0], truncated[1]]
+    let Rows { tokens, words, word_tokens, special_tokens, .. } = *rows;
+    let [rows, removed] = [rows.truncated_rows, rows.truncated_tokens];
+    [tokens, unknown, words, word_tokens, rows, removed, special_tokens]
 }
 
 /// Adds up how a vocabulary tokenizes text.

@@ -127,7 +127,11 @@ impl WordCounter {
         let group = &mut self.groups[number];
         self.memory -= group.memory();
         let mut count = |range: Range<usize>| {
-            self.text.segments_into(&text[range.clone()], &bytes[range.start..], &mut group.segments);
+            self.text.segments_into(
+                &text[range.clone()],
+                &bytes[range.start..],
+                &mut group.segments,
+            );
         };
         match &self.split {
             None => count(0..text.len()),

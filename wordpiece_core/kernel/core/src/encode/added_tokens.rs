@@ -29,6 +29,8 @@ pub struct AddedToken {
     pub single_word: bool,
     /// Whether it is found only in the text between those tokens that are not.
     pub normalized: bool,
+    /// Whether it is counted as a special token where a text has it.
+    pub special: bool,
 }
 
 /// Finds the added tokens of a vocabulary.

@@ -111,6 +111,8 @@ pub struct Rows {
     pub words: usize,
     /// The number of tokens of these words, before rows were truncated, and each once.
     pub word_tokens: usize,
+    /// The number of special tokens that the texts have, before rows were truncated.
+    pub special_tokens: usize,
     /// The number of rows with truncated tokens, which are in no other row.
     pub truncated_rows: usize,
     /// The number of these tokens.
@@ -332,6 +334,7 @@ impl Rows {
     fn count_words(&mut self, text: &Encoding) {
         self.words += text.words;
         self.word_tokens += text.word_tokens;
+        self.special_tokens += text.special_tokens;
     }
 
     /// Counts a text, or a pair, of whose tokens so many are not in its first row. With a stride they

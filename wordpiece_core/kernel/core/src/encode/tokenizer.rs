@@ -16,6 +16,7 @@ mod tests;
 mod tokenize;
 mod trimming;
 
+use std::collections::HashSet;
 use std::sync::Mutex;
 
 use aho_corasick::AhoCorasick;
@@ -104,6 +105,8 @@ pub struct Tokenizer {
     /// What is put before each word, where the rules of text do not do it.
     word_mark: Option<char>,
     added_tokens: AddedTokenSearch,
+    /// The ids of the added tokens that are special.
+    special: HashSet<u32>,
     /// What is searched for in texts that only marks for spaces are written in: where it is found, they
     /// may have added tokens that are `normalized`.
     late_tokens: Option<AhoCorasick>,
@@ -130,6 +133,8 @@ impl Tokenizer {
     fn of(options: TokenizerOptions<'_>) -> Result<Self> {
         let TokenizerOptions { vocabulary: tokens, text, unk_id, hidden, .. } = options;
         let mut added_tokens = options.added_tokens;
+        let special = added_tokens.iter().filter(|token| token.special);
+        let special = special.map(|token| token.id).collect();
         let added = added_tokens.iter().map(|token| token.id);
         let mut given = added.chain(unk_id).chain(hidden.iter().copied());
         if let Some(id) = given.find(|&id| id as usize >= tokens.len()) {
@@ -168,6 +173,7 @@ impl Tokenizer {
             },
             trimming: trims.then(|| OffsetTrimming::new(tokens, options.trim_offsets)),
             added_tokens,
+            special,
             held_ids: HeldIds::below(tokens.len()),
             caches: Mutex::default(),
             text,

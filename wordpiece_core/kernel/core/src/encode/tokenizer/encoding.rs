@@ -18,6 +18,8 @@ pub struct Encoding {
     pub words: usize,
     /// How many of the tokens are those of words.
     pub word_tokens: usize,
+    /// How many of the tokens are special ones that the text has.
+    pub special_tokens: usize,
     /// How many words and special tokens there are, with words that have no tokens; counted only with
     /// spans.
     pub(super) next_word: u32,
@@ -67,7 +69,7 @@ impl Encoding {
         self.spans.clear();
         self.own_spaces.clear();
         self.spaces.clear();
-        (self.words, self.word_tokens, self.next_word) = (0, 0, 0);
+        (self.words, self.word_tokens, self.special_tokens, self.next_word) = (0, 0, 0, 0);
     }
 
     /// The characters that the tokens of a row stand for: of those in `row`. If spans are not wanted,

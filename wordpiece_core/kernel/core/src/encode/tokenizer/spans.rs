@@ -15,6 +15,7 @@ pub(super) fn push_added(
     span: Option<[u32; 2]>,
     encoding: &mut Encoding,
 ) {
+    encoding.special_tokens += tokenizer.special.contains(&id) as usize;
     let Some(span) = span else {
         return encoding.push(id);
     };
