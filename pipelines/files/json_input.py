@@ -54,10 +54,10 @@ class JsonReader(LineReader):
             self._check_keys()
         others = [field for field in self._text_schema() if field.name not in kept.names]
         parse = partial(_parse, schema=pa.schema([*kept, *others]))
-        for offset, block in blocks(part, line_input.BLOCK_BYTES):
-            block, replaced = _valid(block)
-            table = self._parsed(offset, block, parse)
-            _check_integers(self.file.path, table.select(kept.names), block)
+        for offset, raw in blocks(part, line_input.BLOCK_BYTES):
+            block, replaced = _valid(raw)
+            table = self._parsed(offset, raw, block, parse)
+            self._check_integers(offset, table.select(kept.names), raw, block)
             yield Rows(table, replaced)
 
     def text(self, table: pa.Table, name: str) -> pa.ChunkedArray:
@@ -81,15 +81,12 @@ class JsonReader(LineReader):
                 _with_text(field, texts.field(field.name).type, kept)
                 if field.name in texts.names
                 else _stored(field, kept)
-                for field in self._infer(offset, _valid(block)[0], kept)
+                for field in self._infer(offset, block, kept)
             ]
             try:
                 schema = pa.unify_schemas([schema, pa.schema(fields)], promote_options="permissive")
             except pa.ArrowException as error:
-                raise InputError(
-                    f"{self.file.path}: {one_line(error)} (leave the column out with"
-                    f" `keep_columns`)"
-                ) from error
+                raise self._changed_type(offset, block, schema, fields) from error
         found = [name for name in schema.names if kept is None or name in kept]
         check_storable(self.file.path, schema, found)
         missing = [name for name in self.columns.names if not {name, _top(name)} & {*schema.names}]
@@ -131,30 +128,125 @@ class JsonReader(LineReader):
     def _infer(self, offset: int, block: bytes, kept: list[str] | None) -> pa.Schema:
         """The columns of a block. For a column that is not kept, and for which Arrow has no type,
         the others are read without it."""
+        raw, block = block, _valid(block)[0]
         if _depth(block) > MAX_DEPTH:
-            raise self._fault(offset, f"nested more than {MAX_DEPTH} levels deep")
+            reason = f"nested more than {MAX_DEPTH} levels deep"
+            deep = _first_line(block, lambda lines: _depth(lines) <= MAX_DEPTH)
+            raise self._fault(offset, raw, deep, reason)
         parse = partial(_parse, schema=None)
         if kept is not None:
             with suppress(*_FAULTS):
                 return parse(block).schema
             names = {*kept, *self.columns.names, *map(_top, self.columns.names)}
-            block = self._parsed(offset, block, partial(_select_keys, names=names))
-        return self._parsed(offset, block, parse).schema
+            block = self._parsed(offset, raw, block, partial(_select_keys, names=names))
+        return self._parsed(offset, raw, block, parse).schema
 
-    def _parsed(self, offset: int, block: bytes, parse: Callable[[bytes], T]) -> T:
-        """What is parsed of a block. InputError with the parser's reason if it cannot be."""
+    def _parsed(self, offset: int, raw: bytes, block: bytes, parse: Callable[[bytes], T]) -> T:
+        """Parse a block of lines. InputError with the parser's reason, and the byte of the first
+        line that it refuses.
+
+        Args:
+            offset: The byte of the file at which the block begins.
+            raw: The block as it is in the file.
+            block: The block with valid UTF-8, which has the same lines.
+            parse: The parser.
+        """
         try:
             return parse(block)
         except _FAULTS as error:
-            raise self._fault(offset, one_line(error)) from error
+            reason = error
 
-    def _fault(self, offset: int, reason: str) -> InputError:
-        """The error for the block at an offset. ChangedError if the file has changed meanwhile."""
+        def can_be_parsed(lines: bytes) -> bool:
+            try:
+                parse(lines)
+            except _FAULTS:
+                return False
+            return True
+
+        line = _first_line(block, can_be_parsed)
+        message = one_line(reason)
+        if changed := _CHANGED_TYPE.search(message):
+            is_text = changed["column"] in map(_top, self.columns.names)
+            message = _changed_type(**changed.groupdict(), is_text=is_text)
+        raise self._fault(offset, raw, line, message) from reason
+
+    def _fault(self, offset: int, raw: bytes, line: int, reason: str) -> InputError:
+        """Return the error for a line of the block at an offset. ChangedError if the file has
+        changed meanwhile."""
         with open_planned(self.file):
             return InputError(
-                f"{self.file.path}: the lines after byte {offset:,} cannot be read as JSON"
-                f" ({reason})"
+                f"{self.file.path}: the line at byte {_line_offset(offset, raw, line):,} cannot be"
+                f" read as JSON ({reason})"
             )
+
+    def _changed_type(
+        self, offset: int, block: bytes, before: pa.Schema, fields: list[pa.Field]
+    ) -> InputError:
+        """Return the error for a block that has a column of another type than the blocks before."""
+        for field in fields:
+            both = [pa.schema([before.field(field.name)]) if field.name in before.names else None]
+            try:
+                pa.unify_schemas(
+                    [*filter(None, both), pa.schema([field])], promote_options="permissive"
+                )
+            except pa.ArrowException:
+                has_none = partial(_has_no_value, name=field.name)
+                line, was = _first_line(_valid(block)[0], has_none), before.field(field.name).type
+                reason = _changed_type(field.name, str(was), str(field.type))
+                return self._fault(offset, block, line, reason)
+        return self._fault(offset, block, 0, "the types of its keys changed")
+
+    def _check_integers(self, offset: int, table: pa.Table, raw: bytes, block: bytes) -> None:
+        """InputError if Arrow has changed an integer of a block of lines by making it a double."""
+        doubtful = [name for name in table.column_names if _may_be_rounded(table.column(name))]
+        if not doubtful:
+            return
+        lines = [(n, line) for n, line in enumerate(block.split(b"\n")) if line.strip(b" \t\r")]
+        rows = table.select(doubtful).to_pylist()
+        for (number, line), read in zip(lines, rows, strict=True):
+            row = json.loads(line.decode(errors="replace"), parse_int=_integer)
+            for name in doubtful:
+                if not _is_equal(row.get(name), read[name]):
+                    place = _line_offset(offset, raw, number)
+                    raise InputError(
+                        f"{self.file.path}: {name!r} holds an integer that no type of all its"
+                        f" values holds exactly, in the line at byte {place:,}:"
+                        f" {shown(row.get(name))} (write it as a string, or leave the column out"
+                        " with `keep_columns`)"
+                    )
+
+
+_CHANGED_TYPE = re.compile(
+    r"Column\(/(?P<column>[^/)]*)[^)]*\) changed from (?P<before>\w+) to (?P<after>\w+)"
+)
+
+
+def _changed_type(column: str, before: str, after: str, *, is_text: bool = False) -> str:
+    fix = "" if is_text else "leave it out with `keep_columns`, or "
+    return f"column {column!r} changed from {before} to {after}; {fix}write its values alike"
+
+
+def _first_line(block: bytes, is_right: Callable[[bytes], bool]) -> int:
+    """Return the number of the first line, from 0, with which the lines before it are not right."""
+    lines = [line + b"\n" for line in block.split(b"\n")]
+    right, wrong = 0, len(lines)
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        if is_right(b"".join(lines[:middle])):
+            right = middle
+        else:
+            wrong = middle
+    return right
+
+
+def _line_offset(offset: int, block: bytes, line: int) -> int:
+    """Return the byte of the file at which a line of the block at an offset begins."""
+    return offset + sum(map(len, block.split(b"\n")[:line])) + line
+
+
+def _has_no_value(lines: bytes, name: str) -> bool:
+    rows = (_row(line) for line in lines.split(b"\n") if line.strip(b" \t\r"))
+    return all(row.get(name) is None for row in rows)
 
 
 def _check_lines(path: str, block: bytes) -> None:
@@ -246,23 +338,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a key was specified twice")
     return found
-
-
-def _check_integers(path: str, table: pa.Table, block: bytes) -> None:
-    """InputError if Arrow has changed an integer of a block of lines by making it a double."""
-    doubtful = [name for name in table.column_names if _may_be_rounded(table.column(name))]
-    if not doubtful:
-        return
-    lines = [line for line in block.split(b"\n") if line.strip(b" \t\r")]
-    for line, read in zip(lines, table.select(doubtful).to_pylist(), strict=True):
-        row = json.loads(line.decode(errors="replace"), parse_int=_integer)
-        for name in doubtful:
-            if not _is_equal(row.get(name), read[name]):
-                raise InputError(
-                    f"{path}: {name!r} holds an integer that no type of all its values holds"
-                    f" exactly, in {shown(row.get(name))} (write it as a string, or leave the"
-                    " column out with `keep_columns`)"
-                )
 
 
 def _may_be_rounded(column: pa.Array | pa.ChunkedArray) -> bool:

@@ -98,7 +98,7 @@ FAULTS: dict[str, tuple[str, Callable[[Path], None] | None, str]] = {
     "missing column": ("a.parquet", table(body=["x"]), "{}: no column 'text'; it has 'body'"),
     "truncated Parquet": ("a.parquet", truncated, "{}: cannot be read (Parquet magic bytes not"),
     "corrupt data page": ("a.parquet", corrupt_page, "{} row group 1: cannot be read ("),
-    "malformed JSON": ("a.jsonl", data(LINES + b'{"text": "a}\n'), "{}: the lines after byte 0 "),
+    "malformed JSON": ("a.jsonl", data(LINES + b'{"text": "a}\n'), "{}: the line at byte 32 "),
     "truncated .zst": ("a.txt.zst", data(zstd(b"x y\n" * 9999)[:-9]), "{}: cannot be read ("),
 }
 
@@ -126,8 +126,8 @@ def test_a_fault_met_by_a_worker_is_the_same_line(tmp_path: Path, vocab: Path) -
     args = ["encode", tmp_path / "in.jsonl", "--tokenizer", vocab, "--output", tmp_path / "out"]
     outcome = wordpiece(*args, *beam)
     assert outcome.fault == (
-        f"{tmp_path / 'in.jsonl'}: the lines after byte 0 cannot be read as JSON (JSON parse error:"
-        " Column(/text) changed from string to number in row 2)"
+        f"{tmp_path / 'in.jsonl'}: the line at byte 32 cannot be read as JSON (column 'text'"
+        " changed from string to number; write its values alike)"
     )
     assert [line.split(",")[0] for line in outcome.lines[:-1]] == ["encode: failed"]
     assert_nothing_whole(tmp_path / "out")

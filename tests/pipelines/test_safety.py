@@ -62,7 +62,7 @@ def test_a_failed_count_leaves_the_old_table(tmp_path: Path, shard: str) -> None
     (tmp_path / "bad.jsonl").write_text('{"text": "a"}\n' * 3 + "{\n")
     outcome = wordpiece("count", tmp_path / "bad.jsonl", "--output", tmp_path / "words")
     assert outcome.status == 1
-    assert "bad.jsonl: the lines after byte 0" in outcome.err
+    assert "bad.jsonl: the line at byte 42" in outcome.err
     after = {p: p.read_bytes() for p in (tmp_path / "words").iterdir() if p.is_file()}
     assert after == before
     done("count", shard, "--output", tmp_path / "words")

@@ -68,7 +68,7 @@ def identities(directory: Path) -> dict[str, tuple[int, int]]:
 BAD = {
     "no text column": ("001.parquet", without_text, "no column 'text'", None),
     "corrupt row group": ("001.parquet", corrupt_page, "row group 1: cannot be read", 1),
-    "not JSON": ("sub/bad.jsonl", no_json, "the lines after byte 0 cannot be read", None),
+    "not JSON": ("sub/bad.jsonl", no_json, "the line at byte 14 cannot be read", None),
 }
 
 

@@ -376,7 +376,7 @@ def test_what_is_no_object_on_the_way_to_a_text_is_named(tmp_path: Path, value: 
         lambda: list(open_shard(file, TextColumns("a.to.body")).batches()),
     ):
         found = fault(call)
-        assert found.startswith(f"{file.path}: the lines after byte 0 cannot be read as JSON")
+        assert found.startswith(f"{file.path}: the line at byte 29 cannot be read as JSON")
         assert "changed from object to" in found
 
 
