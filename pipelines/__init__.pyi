@@ -92,6 +92,7 @@ def encode(
     splits: str | Mapping[str, str | float] | Sequence[tuple[str, str | float]] | None = ...,
     format: Literal["parquet", "megatron", "ds"] = ...,
     on_error: Literal["fail", "skip"] = ...,
+    card: bool = ...,
     allow_unknown: bool = ...,
     worker_memory: int | str = ...,
     follow: bool = ...,

@@ -147,11 +147,10 @@ class TokenizerWarning(UserWarning):
 
 
 class SkippedFilesWarning(UserWarning):
-    """Directories or globs hold files whose endings are not known. The argument is their paths."""
+    """Directories or globs hold files that are not read. The arguments are their paths, and the
+    reason unless it is their endings."""
 
     def __str__(self) -> str:
-        paths = self.args[0]
+        paths, reason = [*self.args, "because of unknown endings"][:2]
         what = "1 file is" if len(paths) == 1 else f"{len(paths):,} files are"
-        return (
-            f"{what} not read, because of unknown endings: {paths[0]}{', ...' * (len(paths) > 1)}"
-        )
+        return f"{what} not read, {reason}: {paths[0]}{', ...' * (len(paths) > 1)}"

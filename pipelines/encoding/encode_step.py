@@ -94,7 +94,8 @@ class EncodeShard(beam.DoFn):
         options, path = self.options, self.directory.place(name)
         is_copied = options.encoding.stride is None and self.schema is None
         copied = options.compression if is_copied else None
-        shard = inputs.open_shard(file, text_columns(options), options.kept, copied)
+        texts, resharded = text_columns(options), self.weights is not None
+        shard = inputs.open_shard(file, texts, options.kept, copied, with_keys=resharded)
         if self.schema is not None:
             added = added_schema(self.tokenizer, options).names
             fields = [field for field in self.schema if field.name not in added]

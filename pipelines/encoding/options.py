@@ -199,6 +199,9 @@ class EncodeCall(Call):
         "If an input cannot be read: fail, or list it in the manifest and leave it out.",
         section=OUTPUT,
     )
+    card: bool = option(
+        False, Flag(), "Write a dataset card, README.md, as the Hub shows it.", section=OUTPUT
+    )
     allow_unknown: bool = option(
         False, Flag(), "Accept a dataset in which more than 90 % of the tokens are unknown."
     )

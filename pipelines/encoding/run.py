@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pipelines.encoding.directory import state
 from pipelines.encoding.directory.bad_shards import BadShard, ShardsError
@@ -16,6 +17,7 @@ from pipelines.encoding.plan import EncodePlan, PlannedShard, plan_files
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import RowWeights
 from pipelines.files import inputs
+from pipelines.files.datasets_files import splits
 from pipelines.files.inputs import InputFile
 from pipelines.files.schemas import joined_schema
 from pipelines.running.progress import Progress
@@ -24,6 +26,15 @@ from wordpiece_core.errors import ColumnError, InputError
 
 MOST_UNKNOWN = 0.9  # of the tokens of a dataset: more are an error
 LEAST_TOKENS = 10  # of a dataset for which this is an error
+
+
+def _split_warnings(manifest: Mapping[str, Any]) -> list[str]:
+    """The warning that the names of shards say several splits, in a list."""
+    found = {split or "train" for split in splits([shard["name"] for shard in manifest["shards"]])}
+    if len(found) < 2:
+        return []
+    names = ", ".join(sorted(found))
+    return [f"the shards are of the splits {names}, and a reader of the whole directory mixes them"]
 
 
 @dataclass(frozen=True)
@@ -42,13 +53,19 @@ class EncodeRun:
             if role in options and tokenizer.token_of(role) == options[role]:
                 del options[role]
         return EncodedDirectory(
-            self.call.output, {"tokenizer": tokenizer.digest, "options": options}
+            self.call.output,
+            {"tokenizer": tokenizer.digest, "options": options},
+            card=self.call.card,
+            # Readers of a stream take the shards as they come.
+            marks_unfinished=not self.call.following.follow,
         )
 
     def files(self, *, may_be_empty: bool = False) -> list[InputFile]:
         """The input files, which have distinct shards."""
         own, quoting = [self.call.output], not self.call.shards.no_quoting
         found = inputs.resolve(self.call.inputs, own, may_be_empty=may_be_empty, quoting=quoting)
+        if not self.call.following.follow:  # the splits of files that will appear are not known
+            found = inputs.with_splits_in_names(found)
         return inputs.disambiguated(found)
 
     def encode_files(self, files: Sequence[InputFile]) -> Encoded:
@@ -62,7 +79,8 @@ class EncodeRun:
             manifest = state.complete(directory, contents, self.tokenizer)
         kept = sum(shard.finished for shard in plan.shards)
         others = len(contents.results.keys() - {shard.name for shard in plan.shards})
-        return Encoded(self.call.output, manifest, kept, others, bad, card_warnings(directory))
+        warnings = _split_warnings(manifest) + card_warnings(directory)
+        return Encoded(self.call.output, manifest, kept, others, bad, warnings)
 
     def encode(
         self, plan: EncodePlan, options: ShardOptions, weights: RowWeights | None = None

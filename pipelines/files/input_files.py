@@ -1,5 +1,6 @@
 """Which files are read: what paths, globs and directories name, and the names of their shards."""
 
+import json
 import os
 import re
 import warnings
@@ -9,13 +10,17 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import accumulate
+from typing import Any
 from urllib.parse import quote, unquote
 
+from pipelines.files.datasets_files import NO_DATA, STATE, not_data, splits
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, SkippedFilesWarning
 from wordpiece_core.storage import Entry, open_filesystem
 from wordpiece_core.uri import is_uri, join, split_query
 
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # of a key that is null
+NOT_READ_BY_DATASETS = "because they are caches or no part of the dataset that was saved"
 _TEXTS = {
     **dict.fromkeys(("txt", "text"), "text"),
     **dict.fromkeys(("jsonl", "ndjson", "jsonlines", "json"), "jsonl"),
@@ -41,10 +46,6 @@ ENDINGS: dict[str, tuple[str, str | None]] = {
 }
 """The formats of files and their compression, by the endings of their names."""
 
-NO_DATA = frozenset({"config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json"})
-"""Names of files that describe data, as in datasets of Hugging Face. They are read only where they
-are given by their names."""
-
 SMALL_BYTES = 1 << 20  # of a file that is read and encoded on one thread: others take long to start
 _WILDCARD = re.compile(r"[*?\[]")
 
@@ -60,6 +61,12 @@ class InputFile:
     size: int  # bytes
     modified: int | None  # nanoseconds since 1970; of stores, whole seconds
     quoting: bool = True  # of CSV and TSV: whether fields may be quoted
+    keys: tuple[tuple[str, str | int | None], ...] = ()
+    """The keys in the names of its directories, like `lang=de`, with their values."""
+
+    def __post_init__(self) -> None:
+        keys = tuple((name, value) for name, value in self.keys)  # JSON has lists
+        object.__setattr__(self, "keys", keys)
 
     @property
     def is_small(self) -> bool:
@@ -85,15 +92,15 @@ def resolve(
     """The files that paths, globs (`*`, `?`, `[]`, `**`) and directories name, sorted by path. They
     may be local paths or URIs. A path is there once, and two links to one file are two files.
 
-    Directories and globs skip names that start with `_` or `.`, and unknown endings, with a
-    SkippedFilesWarning. They also skip what is below `own`, the directories that the job writes,
-    unless the pattern itself leads there. InputError for a broken link, and for a pattern that
-    names nothing to read. With `may_be_empty` a directory or a glob may have nothing to read as
-    yet. Without `quoting`, quotes in CSV and TSV are text."""
+    Directories and globs skip names that start with `_` or `.`, and with a SkippedFilesWarning
+    unknown endings and files that `datasets` does not read as data. They also skip what is below
+    `own`, the directories that the job writes, unless the pattern itself leads there. InputError
+    for a broken link, and for a pattern that names nothing to read. With `may_be_empty` a directory
+    or a glob may have nothing to read as yet. Without `quoting`, quotes in CSV and TSV are text."""
     found: dict[str, InputFile] = {}
     realpath: Callable[[str], str] = cache(os.path.realpath)
     found_by = storage.in_parallel(lambda pattern: _matches(pattern, may_be_empty), patterns)
-    for pattern, (files, _) in zip(patterns, found_by, strict=True):
+    for pattern, (files, *_) in zip(patterns, found_by, strict=True):
         apart = tuple(_plain(path) for path in own if not leads_into(pattern, path))
         others = [file for file in files if not _is_own(file.path, apart, realpath)]
         if not others and not may_be_empty:
@@ -102,11 +109,58 @@ def resolve(
             known = found.get(file.path)
             if known is None or len(known.name) < len(file.name):
                 found[file.path] = file
-    skipped = sorted(path for _, others in found_by for path in others)
+    skipped = sorted(path for _, others, _ in found_by for path in others)
     if skipped:
         warnings.warn(SkippedFilesWarning(skipped), stacklevel=2)
+    caches = sorted(path for *_, others in found_by for path in others if path not in found)
+    if caches:
+        warnings.warn(SkippedFilesWarning(caches, NOT_READ_BY_DATASETS), stacklevel=2)
     files = [replace(file, quoting=quoting) for file in found.values()]
-    return sorted(files, key=lambda file: file.path)
+    return sorted(with_keys(files), key=lambda file: file.path)
+
+
+def with_keys(files: Sequence[InputFile]) -> list[InputFile]:
+    """The files with the keys in the names of their directories. As in pyarrow, a key is an integer
+    if all its values are of 32 bits.
+
+    >>> name = "year=2024/lang=de/a.txt"
+    >>> with_keys([InputFile(f"/in/{name}", name, "text", None, 1, 1)])[0].keys
+    (('year', 2024), ('lang', 'de'))
+    """
+    parts = [
+        [part.partition("=") for part in file.name.split("/")[:-1] if part.find("=") > 0]
+        for file in files
+    ]
+    if not any(parts):
+        return list(files)
+    read = [{unquote(key): unquote(value) for key, _, value in some} for some in parts]
+    found: dict[str, list[str]] = {}
+    for keys in read:
+        for key, value in keys.items():
+            found.setdefault(key, []).append(value)
+    integers = {key for key, values in found.items() if all(map(_is_int32_or_none, values))}
+
+    def of_type(key: str, value: str) -> str | int | None:
+        return None if value == NO_VALUE else int(value) if key in integers else value
+
+    return [
+        replace(file, keys=tuple((key, of_type(key, value)) for key, value in keys.items()))
+        for file, keys in zip(files, read, strict=True)
+    ]
+
+
+def _is_int32_or_none(value: str) -> bool:
+    if value == NO_VALUE:
+        return True
+    return bool(re.fullmatch(r"-?[0-9]+", value)) and -(2**31) <= int(value) < 2**31
+
+
+def with_splits_in_names(files: Sequence[InputFile]) -> list[InputFile]:
+    """The files. If only the directories that were given say which splits they are, like `train/`
+    and `test/`, the names begin with these directories."""
+    longer = [_with_one_more(file) for file in files]
+    of_names, of_longer = ({*splits([file.name for file in some])} for some in (files, longer))
+    return longer if len(of_names) == 1 < len(of_longer) else list(files)
 
 
 def output_name(file: InputFile) -> str:
@@ -171,8 +225,9 @@ def above(name: str) -> list[str]:
     return list(accumulate(name.split("/")[:-1], "{}/{}".format))
 
 
-Matches = tuple[list[InputFile], list[str]]
-"""The files of a pattern, and the paths of those that it names and that cannot be read."""
+Matches = tuple[list[InputFile], list[str], list[str]]
+"""The files of a pattern, the paths of those with unknown endings, and the paths of those that
+`datasets` does not read as data."""
 
 
 def _matches(pattern: str, may_be_empty: bool) -> Matches:
@@ -184,7 +239,7 @@ def _matches(pattern: str, may_be_empty: bool) -> Matches:
     place = base + query
     entry = storage.info(place)
     if entry is None and may_be_empty and is_uri(pattern):  # stores have no empty directories
-        return [], []
+        return [], [], []
     if entry is None:
         raise InputError(f"{pattern}: no such file or directory")
     if entry.kind == "directory":
@@ -193,7 +248,7 @@ def _matches(pattern: str, may_be_empty: bool) -> Matches:
         raise InputError(f"{pattern}: neither a file nor a directory")
     if not _ending(entry.name):
         raise InputError(f"{pattern}: unknown ending; give {_one_of_the_endings()}")
-    return [_input_file(place, os.path.basename(entry.name), entry)], []
+    return [_input_file(place, os.path.basename(entry.name), entry)], [], []
 
 
 def _directory(pattern: str, place: str, may_be_empty: bool) -> Matches:
@@ -202,16 +257,40 @@ def _directory(pattern: str, place: str, may_be_empty: bool) -> Matches:
         for path, entry in _listing(place, recursive=True)
         if not any(_hidden(part) for part in entry.name.split("/"))
     ]
-    files, skipped = _data_files(visible)
+    files, skipped, caches = _data_files(visible, visible)
     if not files and not may_be_empty:
-        raise InputError(f"{pattern}: the directory holds no {_one_of_the_endings()} file")
-    return files, skipped
+        only = "only caches of datasets, no" if caches else "no"
+        raise InputError(f"{pattern}: the directory holds {only} {_one_of_the_endings()} file")
+    return files, skipped, caches
 
 
-def _data_files(found: Sequence[tuple[str, Entry]]) -> Matches:
-    """Those that are read, and the paths of those with unknown endings."""
-    files = [_input_file(path, e.name, e) for path, e in found if _is_data(e.name)]
-    return files, [path for path, entry in found if not _ending(entry.name)]
+def _data_files(
+    found: Sequence[tuple[str, Entry]],
+    listed: Sequence[tuple[str, Entry]],
+    *,
+    wants_caches: bool = False,
+) -> Matches:
+    """Those that are read, and the paths of the others. `listed`: all files that are there."""
+    paths = {entry.name: path for path, entry in listed}
+    others = not_data(paths, lambda name: _json(paths[name]), wants_caches=wants_caches)
+    files = [
+        _input_file(path, e.name, e)
+        for path, e in found
+        if _is_data(e.name) and e.name not in others
+    ]
+    caches = [
+        path
+        for path, e in found
+        if e.name in others and _is_data(e.name) and e.name.rpartition("/")[2] != STATE
+    ]
+    return files, [path for path, entry in found if not _ending(entry.name)], caches
+
+
+def _json(path: str) -> Any:
+    try:
+        return json.loads(storage.read_bytes(path))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _split_glob(base: str) -> tuple[str, list[str]]:
@@ -224,17 +303,15 @@ def _split_glob(base: str) -> tuple[str, list[str]]:
 def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> Matches:
     root, wanted = _split_glob(base)
     recursive = len(wanted) > 1 or wanted == ["**"]
-    matching = [
-        (path, entry)
-        for path, entry in _listing(root + query, recursive=recursive)
-        if _glob_match(entry.name.split("/"), wanted)
-    ]
+    listed = _listing(root + query, recursive=recursive)
+    matching = [(path, e) for path, e in listed if _glob_match(e.name.split("/"), wanted)]
     if not matching and not may_be_empty:
         raise InputError(f"{pattern}: matches no file")
-    files, skipped = _data_files(matching)
+    wants_caches = wanted[-1].startswith(("cache-", "indices"))
+    files, skipped, caches = _data_files(matching, listed, wants_caches=wants_caches)
     if not files and not may_be_empty:
         raise InputError(f"{pattern}: matches no {_one_of_the_endings()} file")
-    return files, skipped
+    return files, skipped, caches
 
 
 def _listing(root: str, *, recursive: bool) -> list[tuple[str, Entry]]:

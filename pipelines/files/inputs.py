@@ -12,7 +12,14 @@ from itertools import pairwise
 from pipelines.files.arrow_input import ArrowReader
 from pipelines.files.columns import TextColumns
 from pipelines.files.csv_input import CsvReader
-from pipelines.files.input_files import ENDINGS, InputFile, disambiguated, output_names, resolve
+from pipelines.files.input_files import (
+    ENDINGS,
+    InputFile,
+    disambiguated,
+    output_names,
+    resolve,
+    with_splits_in_names,
+)
 from pipelines.files.json_input import JsonReader
 from pipelines.files.line_input import TextReader
 from pipelines.files.parquet_input import ParquetReader, open_parquet
@@ -34,6 +41,7 @@ __all__ = [
     "plan",
     "read_texts",
     "resolve",
+    "with_splits_in_names",
 ]
 
 READERS: dict[str, type[Reader]] = {
@@ -52,7 +60,13 @@ MOST_PIECES = 4  # of a row group; for each of them the rows before it are decod
 
 
 def _reader(file: InputFile, columns: TextColumns) -> Reader:
-    return READERS[file.format](file, columns)
+    """The reader of a file. A group that is a key in its name is not looked for in the file."""
+    keys = dict(file.keys)
+    if columns.group not in keys:
+        return READERS[file.format](file, columns)
+    reader = READERS[file.format](file, replace(columns, group=None))
+    reader.group = (keys[columns.group],)
+    return reader
 
 
 def plan(
@@ -120,6 +134,8 @@ def read_texts(
 def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> int:
     """Return the approximate size of the text of a file in bytes. Reads and raises the same as
     `plan`; for Parquet it also checks the columns of `kept`."""
+    keys = dict(file.keys)
+    kept = kept if kept is None else [name for name in kept if name not in keys]
     return _reader(file, columns).measure(kept)
 
 
@@ -128,8 +144,15 @@ def open_shard(
     texts: TextColumns,
     columns: list[str] | None = None,
     compression: str | None = None,
+    *,
+    with_keys: bool = False,
 ) -> Shard:
     """Opens a file for encoding and keeps `columns`; by default all, or all but the texts if
     `texts` says so. InputError for a missing column; OptionError for more than one column of plain
-    text. Batches of Parquet come with the column chunks that have this `compression`."""
-    return _reader(file, texts).open_shard(columns, compression)
+    text. Batches of Parquet come with the column chunks that have this `compression`. `with_keys`:
+    the keys in the name of the file are columns too."""
+    keys = dict(file.keys)
+    own = columns if columns is None else [name for name in columns if name not in keys]
+    shard = _reader(file, texts).open_shard(own, compression)
+    wanted = {name: keys[name] for name in keys if columns is None or name in columns}
+    return shard.with_keys(wanted) if with_keys and wanted else shard

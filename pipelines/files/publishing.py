@@ -24,7 +24,7 @@ from pipelines.files.lease import MARKER
 from pipelines.files.owned import OwnedDirectory, new_id
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OutputError
-from wordpiece_core.uri import inside, is_uri, join
+from wordpiece_core.uri import inside, is_uri, join, parent
 
 STAGING = "_staging"
 PUBLISH = "publish.json"
@@ -141,6 +141,8 @@ class Publication:
             else:
                 storage.move(staged[name], places[name])
 
+        for folder in sorted({parent(places[name]) for name in files if "/" in name}):
+            storage.make_directory(folder)
         storage.delete_file(places[self.last])
         storage.delete_files(places[name] for name in gone)
         storage.in_parallel(move, [name for name in files if name != self.last])

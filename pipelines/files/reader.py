@@ -7,7 +7,7 @@ a file has.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -80,6 +80,24 @@ class Shard:
 
         return Shard(schema, batches)
 
+    def with_keys(self, keys: Mapping[str, str | int | None]) -> Shard:
+        """The same with a column for each key that is not a column already."""
+        new = {name: value for name, value in keys.items() if name not in self.schema.names}
+        types = {int: pa.int32(), str: pa.string(), type(None): pa.null()}
+        kinds = {name: types[type(value)] for name, value in new.items()}
+        schema = pa.schema([*self.schema, *kinds.items()], metadata=self.schema.metadata)
+
+        def batches() -> Iterator[TextBatch]:
+            for batch in self.batches():
+                columns = [
+                    pa.repeat(pa.scalar(value, kinds[name]), batch.table.num_rows)
+                    for name, value in new.items()
+                ]
+                table = pa.table([*batch.table.columns, *columns], schema=schema)
+                yield replace(batch, table=table, chunks=None)
+
+        return Shard(schema, batches)
+
 
 class Rows(NamedTuple):
     """Rows as a format reads them. `replaced`: the number of invalid UTF-8 sequences that were
@@ -93,6 +111,9 @@ class Rows(NamedTuple):
 
 class Reader(ABC):
     """Reads a file. What is wrong with the file is an InputError of one line."""
+
+    group: tuple[str | int | None] | None = None
+    """The group of all texts, if it is a key in the name of the file."""
 
     def __init__(self, file: InputFile, columns: TextColumns) -> None:
         self.file, self.columns = file, columns
@@ -205,11 +226,18 @@ class Reader(ABC):
             replaced,
             sum(text_bytes(texts[name]) for name in encoded),
             texts[columns.pair] if columns.pair else None,
-            texts[columns.group] if columns.group else None,
+            texts[columns.group] if columns.group else self._one_group(len(table)),
             begins,
             invalid,
             chunks,
         )
+
+    def _one_group(self, rows: int) -> pa.Array | None:
+        """The group of each of so many rows, if it is a key in the name of the file."""
+        if self.group is None:
+            return None
+        (value,) = self.group
+        return pa.repeat(pa.scalar(None if value is None else str(value), pa.string()), rows)
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -80,7 +80,7 @@ PAUSE_BEFORE = {
     "encode": (2, r"written .*/001\.parquet"),
     BPE: (3, r"written .*/splits/00002/"),
     UNIGRAM: (1, r"written .*/exchange/.*/expected"),
-    LAYOUT: (1, r"written .*/_shards/made-"),
+    LAYOUT: (1, r"written .*/.shards/made-"),
 }
 """The change of the disk that a worker waits at for the fault: that a file gets its name, after the
 last look at the lease. It comes after the file is made, which is tried again if its directory is

@@ -43,7 +43,7 @@ MEMORY = Path("/dev/shm")  # of Linux
 MEMORY_BYTES = 1 << 30  # are free there, if it is used
 STOPS = "stops"  # beside the states that a run has found: how many changes it made
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
-WORK = ("out/_shards", "out/_shards/encoded/_shards")  # of `encode`
+WORK = ("out/.shards", "out/.shards/encoded/.shards")  # of `encode`
 _LANE = re.compile(rb"/lanes/\d+/")
 _COMMIT = re.compile(rb'"commit": \{[^}]*\},')
 _TEXTS = ["the cat sat on the mat", "a hat on a cat", "unaffordable hats", "pneumonia"]
@@ -283,7 +283,7 @@ def _key(name: str, data: bytes, files: dict[str, bytes]) -> tuple[str, bytes]:
     for left in ("/exchange/", "/splits/"):  # of no other run
         if left in name:
             return name.partition(left)[0] + left, b""
-    for folder in ("_staging/", "_shards/ID/"):
+    for folder in ("_staging/", ".shards/ID/"):
         staging, found, _ = name.partition(folder)
         publish = f"{staging}{folder.partition('/')[0]}/publish.json"
         if found and publish not in files and file != MARKER:

@@ -17,6 +17,8 @@ from typing import Any
 import yaml
 
 from pipelines.encoding.directory.encoded_directory import CARD, SECOND_FILES, EncodedDirectory
+from pipelines.encoding.shard_names import split_of_shard
+from pipelines.files.datasets_files import splits as splits_of_names
 from wordpiece_core import storage
 from wordpiece_core.storage import MissingError
 
@@ -35,7 +37,7 @@ class Split:
 
 
 def dataset_card(manifest: Mapping[str, Any]) -> bytes:
-    """The dataset card. All shards are one split, `train`, unless the dataset was resharded."""
+    """The dataset card, with the splits that the names of the shards say."""
     splits = _splits(manifest)
     text = _text(manifest, splits)
     if splits:
@@ -50,22 +52,40 @@ def dataset_card(manifest: Mapping[str, Any]) -> bytes:
 def _splits(manifest: Mapping[str, Any]) -> dict[str, Split]:
     """The splits, by name. `datasets` knows Parquet only, and refuses a split without rows."""
     layout, shards = manifest["options"].get("layout"), manifest["shards"]
-    if layout is None:
+    names = [shard["name"] for shard in shards]
+    found = {split or "train" for split in splits_of_names(names)}
+    if layout is None and len(found) < 2:
         hidden = [
             shard["name"]
             for shard in shards
             if any(part.startswith((".", "__")) for part in shard["name"].split("/"))
         ]
         paths = ["**/*.parquet", *map(glob.escape, hidden)]
-        return {"train": Split(paths, manifest["rows"])}
+        return {min(found, default="train"): Split(paths, manifest["rows"])}
+    if layout is None:
+        return _splits_by_names(shards)
     has_rows = any(shard["rows"] for shard in shards)
     splits: dict[str, Split] = {}
-    for name in (layout["splits"] or {"train": 1}) if layout["format"] == "parquet" else ():
-        of_split = [shard for shard in shards if shard["name"].startswith(f"{name}-")]
+    known = dict.fromkeys(map(split_of_shard, names))
+    for name in (layout["splits"] or known) if layout["format"] == "parquet" else ():
+        of_split = [shard for shard in shards if split_of_shard(shard["name"]) == name]
         rows = sum(shard["rows"] for shard in of_split)
         if of_split and (rows or not has_rows):
-            splits[name] = Split([f"{name}-*.parquet"], rows)
+            folder = of_split[0]["name"].rpartition("/")[0]
+            splits[name] = Split([f"{folder}{'/' * bool(folder)}{name}-*.parquet"], rows)
     return splits
+
+
+def _splits_by_names(shards: Sequence[Mapping[str, Any]]) -> dict[str, Split]:
+    """The splits that the names of the inputs say."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    of_shards = splits_of_names([shard["name"] for shard in shards])
+    for shard, split in zip(shards, of_shards, strict=True):
+        found.setdefault(split or "train", []).append(shard)
+    return {
+        split: Split([glob.escape(s["name"]) for s in some], sum(s["rows"] for s in some))
+        for split, some in sorted(found.items())
+    }
 
 
 def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
@@ -124,14 +144,16 @@ def _shown(value: object) -> str:
 
 
 def is_replaceable(directory: EncodedDirectory, card: bytes) -> bool:
-    """Whether the card is to be written: there is none, or another one of this program."""
+    """Whether the card is to be written: it is wanted and there is none, or there is another one of
+    this program."""
     there = _read(directory)
-    return there is None or (there != card and _is_ours(there))
+    return directory.card if there is None else there != card and _is_ours(there)
 
 
 def card_warnings(directory: EncodedDirectory) -> list[str]:
-    """The warning that a card which this program did not write stays, in a list."""
-    there = _read(directory)
+    """The warning that a card which this program did not write stays although one is wanted, in a
+    list."""
+    there = _read(directory) if directory.card else None
     return [KEPT] if there is not None and not _is_ours(there) else []
 
 

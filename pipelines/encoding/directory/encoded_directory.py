@@ -4,14 +4,15 @@
     .manifest.json      the job, totals, shards, skipped inputs: written last, by every commit
     .run.json           where the inputs are, with absolute paths. Readers do not need it
     .tokenizer.json     the tokenizer, with which `wordpiece inspect` shows rows as text
-    README.md           the dataset card (`card`)
-    _shards/            the work directory (`pipelines.files.owned`), while a run is at work:
+    README.md           with `--card`, the dataset card (`card`)
+    train-dataset-is-unfinished.parquet     until the commit: no Parquet, so that readers stop here
+    .shards/            the work directory (`pipelines.files.owned`), while a run is at work:
                         job.json        the job, and its tokenizer for workers
                         RUN-ID.jsonl    journals: the shards finished since the commit, and errors
                         plan-RUN-NUMBER.jsonl   the shards to encode
                         and what `pipelines.encoding.resharding` keeps there
 
-`datasets` ignores names that begin with a dot.
+Readers of Parquet ignore names that begin with a dot.
 
 Every shard is in the manifest or in a journal, and any other file is not of this job. A shard is
 finished if its status is that of its input as it is now, and its size is the recorded one.
@@ -27,7 +28,7 @@ from typing import Any
 from pipelines.files import outputs
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGED
-from wordpiece_core import Tokenizer
+from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import OptionError, short
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.uri import join
@@ -36,7 +37,11 @@ MANIFEST = ".manifest.json"
 RUN_JSON = ".run.json"
 CARD = "README.md"
 TOKENIZER = ".tokenizer.json"
-WORK = "_shards"
+WORK = ".shards"
+UNFINISHED = "train-dataset-is-unfinished.parquet"
+"""The file on which readers of an unfinished dataset stop. `datasets` takes it for a part of the
+split `train`, which has all shards unless their names say otherwise."""
+UNFINISHED_TEXT = b"This dataset is unfinished. Run the same `wordpiece encode` again.\n"
 JOB = "job.json"
 JOURNAL = r"[0-9a-f]{16}-[0-9a-f]{16}\.jsonl"  # the run, and a random part
 PLAN_NAME = r"plan-[0-9a-f]{16}-[0-9]{6,}\.jsonl"
@@ -59,11 +64,14 @@ _tokenizers_lock = threading.Lock()
 @dataclass(frozen=True)
 class EncodedDirectory:
     """The output directory of a job. `job`: what all its shards share, `tokenizer` and `options`.
-    `run`: the id of the run."""
+    `run`: the id of the run. `card`: whether a dataset card is wanted. `marks_unfinished`: whether
+    readers are to stop at the dataset until it is committed."""
 
     path: str
     job: dict[str, Any]
     run: str = field(default_factory=new_id)
+    card: bool = False
+    marks_unfinished: bool = False
 
     @property
     def work(self) -> OwnedDirectory:
@@ -84,8 +92,15 @@ class EncodedDirectory:
         self.work.claim()
         job = self.job | {"format": FORMAT, "spec": plain_tokenizer(tokenizer)}
         outputs.write_json(self.work.place(JOB), job)
+        if self.marks_unfinished:
+            outputs.write_bytes(self.place(UNFINISHED), UNFINISHED_TEXT, self.work.path)
         with _tokenizers_lock:
             _tokenizers[tokenizer.digest] = tokenizer
+
+    def finish(self) -> None:
+        """Lets readers read the dataset, which has its manifest."""
+        if self.marks_unfinished:
+            storage.delete_file(self.place(UNFINISHED))
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of the job, which each process loads once."""

@@ -20,6 +20,7 @@ from pipelines.encoding.directory.encoded_directory import (
     MANIFEST,
     RUN_JSON,
     TOKENIZER,
+    UNFINISHED,
     WORK,
     EncodedDirectory,
     plain_tokenizer,
@@ -70,11 +71,6 @@ class Contents:
         """Whether the manifest has all that is finished, and nothing else."""
         return self.is_complete and self.finished == self.listed
 
-    @property
-    def lacks_sidecars(self) -> bool:
-        """Whether there is no dataset card, or no tokenizer."""
-        return not {CARD, TOKENIZER} <= self.sizes.keys()
-
     def source(self, name: str) -> str:
         """The path of the input of a shard that has a status, as far as it is known."""
         status = self.results.get(name) or self.errors[name]
@@ -114,10 +110,9 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         if RUN_JSON in found.sizes:
             found = replace(found, roots=_roots(read_object(directory.place(RUN_JSON)) or {}))
         _check_names(directory, found, entries)
-    elif found.sizes:
+    elif others := found.sizes.keys() - {UNFINISHED}:
         raise OptionError(
-            f"{directory.path}: holds {next(iter(found.sizes))}, no shards of this job; give an"
-            " empty directory"
+            f"{directory.path}: holds {min(others)}, no shards of this job; give an empty directory"
         )
     return found
 
@@ -185,6 +180,7 @@ def commit(directory: EncodedDirectory, contents: Contents) -> dict[str, Any]:
     for name, data in sidecars(directory, contents, found).items():
         outputs.write_bytes(directory.place(name), data, scratch)
     outputs.write_json(directory.place(MANIFEST), found, scratch)
+    directory.finish()
     directory.work.delete()
     return found
 
@@ -192,11 +188,14 @@ def commit(directory: EncodedDirectory, contents: Contents) -> dict[str, Any]:
 def complete(
     directory: EncodedDirectory, contents: Contents, tokenizer: Tokenizer
 ) -> dict[str, Any]:
-    """The manifest of a directory that has all its shards. Writes its card and its tokenizer if
-    they are missing, and deletes the work directory."""
-    if contents.lacks_sidecars:
+    """The manifest of a directory that has all its shards. Writes its tokenizer, and the card if it
+    is wanted, if they are missing, and deletes the work directory."""
+    wanted = {TOKENIZER, CARD} if directory.card else {TOKENIZER}
+    if not wanted <= contents.sizes.keys():
         directory.begin(tokenizer)
         return commit(directory, contents)
+    if UNFINISHED in contents.sizes:
+        directory.finish()
     directory.work.delete()
     return manifest(directory, contents)
 

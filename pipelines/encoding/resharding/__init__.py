@@ -1,10 +1,10 @@
 """Resharding: `encode` with `--shard-size`, `--pack`, `--shuffle`, `--splits` or `--format`. Shards
 are then made from the rows of all inputs, not one from each.
 
-    inputs ─ encode ─▶ _shards/encoded ─ assign ─────────────────────▶ _shards/made-… ─▶ shards
-                           └─ shuffle ─▶ _shards/buckets-… ─ assign ─────┘
+    inputs ─ encode ─▶ .shards/encoded ─ assign ─────────────────────▶ .shards/made-… ─▶ shards
+                           └─ shuffle ─▶ .shards/buckets-… ─ assign ─────┘
 
-The work directory `_shards` of the output has what it has for `encode`, and:
+The work directory `.shards` of the output has what it has for `encode`, and:
 
     encoded/               the encoded inputs, a directory of its own
                            (`pipelines.encoding.directory`) that is never complete

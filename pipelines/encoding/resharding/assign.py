@@ -29,15 +29,6 @@ class ShardTask:
     shards: int
 
 
-def shard_name(split: str, number: int, shards: int) -> str:
-    """The name of a shard, as the Hub has them.
-
-    >>> shard_name("train", 0, 4)
-    'train-00000-of-00004'
-    """
-    return f"{split}-{number:05}-of-{shards:05}"
-
-
 def assign(weights: Sequence[int], sizes: Sequence[int], shards: int) -> list[list[Slice]]:
     """Assigns blocks of these weights to shards of about equal sizes, in order. `sizes`: of the
     blocks.

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipelines.encoding.directory.status import ShardResult, checked, of_object, plain
-from pipelines.encoding.resharding.assign import ShardTask, shard_name
+from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.rows import Target
+from pipelines.encoding.shard_names import shard_name
 from pipelines.files import outputs
 from wordpiece_core.uri import join
 
@@ -74,6 +75,7 @@ def named_shards(
     files = {}
     for task, number, results in shards:
         name = shard_name(target.splits[task.split], before[task.split], of_splits[task.split])
+        name = target.directory + name
         before[task.split] += 1
         for ending, result in zip(target.endings, results, strict=True):
             file = replace(result, name=name + ending, input=name + ending)

@@ -45,7 +45,9 @@ from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, shuffle_group
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import SPLIT, WEIGHT, RowWeights, split_bounds
 from pipelines.encoding.run import EncodeRun
+from pipelines.encoding.shard_names import split_of_shard
 from pipelines.files import inputs, outputs
+from pipelines.files.datasets_files import USUAL_SPLITS, splits
 from pipelines.files.publishing import Publication
 from pipelines.files.schemas import joined_schema
 from wordpiece_core import __version__, storage
@@ -59,6 +61,7 @@ SHRINKS = {"zstd": 0.72, "gzip": 0.68, "brotli": 0.6, "snappy": 1.0, "lz4": 1.0}
 SHUFFLED = 1.25  # by how much rows in random order compress less
 LARGE = 64 << 10  # bytes of an encoded input, from which on it shows how well its rows compress
 TASK_BYTES = 8 << 20  # of the shards that a task makes, if they are small
+TRAIN = "train"
 LEAST_PACKED = 128  # rows that are packed together: less than one is left out
 
 
@@ -99,6 +102,7 @@ class Resharding:
         dataset, files = self.dataset, self.files
         dataset.work.check()
         if self.publication.go_on():
+            dataset.finish()
             dataset.work.delete()
         found = read_contents(dataset)
         self._check_same_inputs(found)
@@ -109,13 +113,52 @@ class Resharding:
             bad = [BadShard(of_names[name], error) for name, error in sorted(found.errors.items())]
         else:
             manifest, kept, bad = self._reshard(found)
-        warnings = _empty_splits(manifest) + card_warnings(dataset)
+        warnings = self._split_warnings(manifest) + card_warnings(dataset)
         return Encoded(self.call.output, manifest, kept, 0, bad, warnings)
+
+    def _split_warnings(self, manifest: dict[str, Any]) -> list[str]:
+        """The warnings about splits: those without rows, those that are mixed, and those that
+        `datasets` does not find."""
+        found, asked_for = {*self._split_of.values()}, self.call.layout.splits
+        warnings = _empty_splits(manifest)
+        if asked_for and len(found) > 1:
+            warnings.append(
+                f"the inputs are of the splits {', '.join(sorted(found))}, and `splits` mixes them"
+            )
+        unusual = [name for name, _ in asked_for or () if name not in USUAL_SPLITS]
+        if unusual and self.format == "parquet" and not self.dataset.card:
+            warnings.append(
+                f"`load_dataset` finds the split {unusual[0]} only with a card; give `card`"
+            )
+        return warnings
 
     @cached_property
     def _names(self) -> dict[str, str]:
         """The names of the encoded inputs, by the paths of the inputs."""
         return inputs.output_names(self.files)
+
+    @cached_property
+    def _split_of(self) -> dict[str, str]:
+        """The split of each input by the name of its file, `train` if the name says none. A file
+        that `load_dataset` would leave out has the split that its own name says."""
+        found = {}
+        names = [file.name for file in self.files]
+        for file, split in zip(self.files, splits(names), strict=True):
+            found[self._names[file.path]] = split or splits([file.name])[0] or TRAIN
+        return found
+
+    @property
+    def _splits_by_name(self) -> bool:
+        """Whether inputs keep their splits, because none are asked for."""
+        return self.call.layout.splits is None and {*self._split_of.values()} != {TRAIN}
+
+    @cached_property
+    def _splits(self) -> list[str]:
+        """The names of the splits."""
+        if not self._splits_by_name:
+            return [name for name, _ in self.call.layout.shares]
+        found = {*self._split_of.values()}
+        return [name for name in USUAL_SPLITS if name in found] + sorted(found - {*USUAL_SPLITS})
 
     def _check_same_inputs(self, found: Contents) -> None:
         """OptionError if the directory holds a complete dataset of other inputs."""
@@ -200,17 +243,27 @@ class Resharding:
             "version": [__version__, *BOUNDS, TASK_BYTES, LEAST_PACKED],
             "sources": [[source.name, source.input, source.source] for source in sources],
         }
+        if self._splits_by_name:
+            identity["splits"] = [self._split_of[source.name] for source in sources]
         if self.format == DS:  # whose files have it
             identity["name"] = self._tokenizer_name
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         self.dataset.work.sweep(rf"(?:buckets|made)-(?!{digest[:16]}/).*")
         schema = joined_schema([(source.input, _schema(source)) for source in sources])
-        size, splits = self.call.layout.size, [name for name, _ in self.call.layout.shares]
+        size = self.call.layout.size
         return Target(
-            *(self.dataset, self.call.shards, self.format, size, splits, digest, schema),
+            *(self.dataset, self.call.shards, self.format, size, self._splits, digest, schema),
             self._tokenizer_name,
             self.call.worker_memory,
+            input_splits=self._input_splits(sources),
         )
+
+    def _input_splits(self, sources: Sequence[WeightedResult]) -> tuple[int, ...] | None:
+        """The number of the split of each input, if they keep their splits."""
+        if not self._splits_by_name:
+            return None
+        numbers = {split: number for number, split in enumerate(self._splits)}
+        return tuple(numbers[self._split_of[source.name]] for source in sources)
 
     @property
     def _tokenizer_name(self) -> str:
@@ -223,7 +276,8 @@ class Resharding:
         """Brings the rows into a random order, as far as that is not done."""
         from pipelines.encoding.resharding.pipeline import shuffle_rows
 
-        of_splits = [sum(split) for split in zip(*(s.weights for s in sources), strict=True)]
+        numbers = range(len(target.splits))
+        of_splits = [sum(self._weights(target, sources, number)) for number in numbers]
         buckets = Buckets.of(of_splits)
         groups = shuffle_groups(sources, buckets)
         target = replace(target, buckets=buckets, files=len(groups))
@@ -244,10 +298,10 @@ class Resharding:
         packed rows."""
         splits = range(len(target.splits) if sources else 0)
         if target.buckets is None:
-            blocks = [self._of_sources(sources, split) for split in splits]
+            blocks = [self._of_sources(target, sources, split) for split in splits]
         else:
             weights = sum(sum(source.weights) for source in sources)
-            size = sum(sum(self._of_sources(sources, split).sizes) for split in splits)
+            size = sum(sum(self._of_sources(target, sources, n).sizes) for n in splits)
             compressed = self.format == "parquet" and self.call.shards.compression in SHRINKS
             density = size / max(weights, 1) * (SHUFFLED if compressed else 1)
             blocks = list(_of_buckets(target.buckets, density))
@@ -271,10 +325,17 @@ class Resharding:
                 tasks.append(ShardTask(len(tasks), split, parts, weight, at_once))
         return tasks
 
-    def _of_sources(self, sources: Sequence[WeightedResult], split: int) -> _Blocks:
+    def _weights(self, target: Target, sources: Sequence[WeightedResult], split: int) -> list[int]:
+        """The weight of the rows of each input in a split."""
+        if target.input_splits is None:
+            return [source.weights[split] for source in sources]
+        of_inputs = zip(sources, target.input_splits, strict=True)
+        return [source.weights[0] if number == split else 0 for source, number in of_inputs]
+
+    def _of_sources(self, target: Target, sources: Sequence[WeightedResult], split: int) -> _Blocks:
         """The rows of a split, with an input in each block. Files of ids are as large as the rows;
         of Parquet, the encoded inputs show how well they compress."""
-        weights = [source.weights[split] for source in sources]
+        weights = self._weights(target, sources, split)
         names = [source.name for source in sources]
         shrinks = SHRINKS.get(self.call.shards.compression)
         if self.format != "parquet" or shrinks is None:
@@ -320,6 +381,7 @@ class Resharding:
         made = target.folder_name("made")
         staged = {result.name: f"{made}/{name}" for name, result in files.items()}
         publication.publish([*staged, *sidecars, MANIFEST], replaced, staged)
+        dataset.finish()
         return manifest
 
 
@@ -328,8 +390,8 @@ def _empty_splits(manifest: dict[str, Any]) -> list[str]:
     if not manifest["input_rows"]:
         return []
     names = [shard["name"] for shard in manifest["shards"] if shard["rows"]]
-    splits = manifest["options"]["layout"]["splits"] or {"train": "1"}
-    empty = [s for s in splits if not any(name.startswith(f"{s}-") for name in names)]
+    splits = manifest["options"]["layout"]["splits"] or ()
+    empty = [split for split in splits if split not in {*map(split_of_shard, names)}]
     return [f"no rows are in the split {split}" for split in empty]
 
 

@@ -19,6 +19,7 @@ from pipelines.encoding.resharding.formats import ENDINGS
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
 from pipelines.encoding.resharding.shuffle import ORDER, Buckets, part_of, read_segments
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
+from pipelines.files.datasets_files import USUAL_SPLITS
 from pipelines.files.reading import bad_data
 from pipelines.files.schemas import PLAIN, conformed
 from wordpiece_core.storage import StoredFile
@@ -33,7 +34,8 @@ class Target:
     the files; `size`: about the bytes of a shard; `splits`: their names;
     `digest`: of the inputs and options. `schema`: of the rows, without weights and splits.
     `tokenizer`: its name. `memory`: bytes for a worker. `buckets`: of a random order; `files`: how
-    many files of them there are."""
+    many files of them there are. `input_splits`: the number of the split of each input, if its rows
+    are not assigned one by one."""
 
     dataset: EncodedDirectory
     options: ShardOptions
@@ -46,6 +48,14 @@ class Target:
     memory: int
     buckets: Buckets | None = None
     files: int = 0
+    input_splits: Sequence[int] | None = None
+
+    @property
+    def directory(self) -> str:
+        """The directory of the shards in the output: `data/` if splits of inputs have other names
+        than `datasets` finds elsewhere."""
+        is_usual = {*self.splits} <= {*USUAL_SPLITS}
+        return "" if self.input_splits is None or is_usual else "data/"
 
     @property
     def endings(self) -> list[str]:
@@ -86,10 +96,11 @@ class Target:
         """The rows of an input that are in a split and begin between two sums of weights. Of row
         groups without such rows only the weights and splits are read."""
         first = before = 0
+        stored = split if self.input_splits is None else 0
         with self._open(name) as parquet:
             for row_group in range(parquet.num_row_groups):
                 found = parquet.read_row_group(row_group, [WEIGHT, SPLIT])
-                weights = found.filter(pc.equal(found.column(SPLIT), split)).column(WEIGHT)
+                weights = found.filter(pc.equal(found.column(SPLIT), stored)).column(WEIGHT)
                 after = before + (pc.sum(weights).as_py() or 0)
                 if before < end and start < after:
                     table = self._placed(parquet.read_row_group(row_group), name, number, first)
@@ -146,6 +157,8 @@ class Target:
             table = table.append_column(INPUT, pa.repeat(pa.scalar(number, pa.int32()), rows))
             table = table.append_column(ROW, pa.array(range(first, first + rows), pa.int64()))
         split = table.column(SPLIT)
+        if self.input_splits is not None:
+            split = pa.repeat(pa.scalar(self.input_splits[number], pa.int16()), rows)
         return conformed(table, self.weighted, name).append_column(SPLIT, split)
 
     def _in_order(self, split: int, number: int, start: int, end: int) -> Iterator[pa.Table]:

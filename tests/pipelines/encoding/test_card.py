@@ -29,10 +29,11 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def call(tmp_path: Path, tokenizer: str) -> list[str]:
-    """Encodes three files, with names that `datasets` takes for those of splits."""
+    """Encodes three files, whose names say two splits, with a card."""
     for i, name in enumerate(("a.parquet", "sub/test.jsonl", "train.txt")):
         write_shard(tmp_path / "in" / name, TEXTS[20 * i : 20 * i + 20])
-    return ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--keep-columns", "text"]
+    call = ["encode", str(tmp_path / "in"), "--tokenizer", tokenizer, "--keep-columns", "text"]
+    return [*call, "--card"]
 
 
 def front(directory: Path) -> dict[str, Any]:
@@ -55,16 +56,18 @@ def test_datasets_loads_the_directory_by_its_card(
     out = tmp_path / "out"
     done(*call, "--output", out, "--on-error", "skip")
     loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
-    assert list(loaded) == ["train"]
-    assert loaded["train"]["text"][:] == TEXTS
-    streamed = datasets.load_dataset(str(out), streaming=True)["train"]
-    assert [row["text"] for row in streamed] == TEXTS
+    assert {split: loaded[split]["text"][:] for split in loaded} == {
+        "train": TEXTS[:20] + TEXTS[40:],
+        "test": TEXTS[20:40],
+    }
+    streamed = datasets.load_dataset(str(out), streaming=True)["test"]
+    assert [row["text"] for row in streamed] == TEXTS[20:40]
 
 
 def test_names_that_datasets_passes_over_are_in_the_card(tmp_path: Path, tokenizer: str) -> None:
     hidden = [write_shard(tmp_path / name, TEXTS[:20]) for name in (".h[1].txt", "_b.txt", "c.txt")]
     out = tmp_path / "out"
-    done("encode", *hidden, "--tokenizer", tokenizer, "--output", out)
+    done("encode", *hidden, "--tokenizer", tokenizer, "--output", out, "--card")
     assert front(out)["configs"][0]["data_files"][0]["path"] == ["**/*.parquet", ".h[[]1].parquet"]
     loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
     assert len(loaded["train"]) == 60
@@ -87,7 +90,7 @@ def test_the_card_says_what_the_dataset_is(tmp_path: Path, call: list[str]) -> N
 
 def test_the_card_of_files_of_ids_says_their_type(tmp_path: Path, tokenizer: str) -> None:
     source = write_shard(tmp_path / "a.txt", TEXTS)
-    args = ["--tokenizer", tokenizer, "--format", "megatron"]
+    args = ["--tokenizer", tokenizer, "--format", "megatron", "--card"]
     done("encode", source, *args, "--output", tmp_path / "out")
     text = (tmp_path / "out" / "README.md").read_text()
     assert "| `id_type` | `uint16` |" in text

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.encoding.directory.encoded_directory import UNFINISHED
+
 from ..corpora import (
     Outcome,
     done,
@@ -58,7 +60,8 @@ def no_json(path: Path) -> None:
 
 def identities(directory: Path) -> dict[str, tuple[int, int]]:
     """Which file each shard is, and when it was written."""
-    stats = {path: path.stat() for path in directory.rglob("*.parquet")}
+    paths = [path for path in directory.rglob("*.parquet") if path.name != UNFINISHED]
+    stats = {path: path.stat() for path in paths}
     return {
         str(path.relative_to(directory)): (stat.st_ino, stat.st_mtime_ns)
         for path, stat in stats.items()
@@ -101,7 +104,7 @@ def test_a_bad_shard_stops_no_other_is_named_or_skipped(
     (listed,) = manifest(output)["errors"]
     assert (listed["input"], listed["row_group"]) == (name, row_group)
     assert reason in listed["message"]
-    assert not (output / "_shards").exists()
+    assert not (output / ".shards").exists()
 
     write_shard(source / name, ["fixed"])
     assert encode().status == 0
@@ -137,7 +140,7 @@ def test_options_that_fit_no_file_are_a_wrong_call(
 
 def test_files_of_others_stay(tmp_path: Path, source: Path, encode: Callable[..., Outcome]) -> None:
     output = tmp_path / "out"
-    for name in ("_shards/manifest.json", "mine.parquet"):
+    for name in (".shards/manifest.json", "mine.parquet"):
         (output / name).parent.mkdir(parents=True, exist_ok=True)
         (output / name).write_text("precious")
         folder, _, file = name.rpartition("/")
@@ -212,7 +215,7 @@ def test_a_full_disk_stops_everything_at_once(
     outcome = encode("--on-error", "skip", "--", "--direct_num_workers=1")
     assert outcome.status == 1
     assert "cannot be written ([Errno 28] No space left on device)" in outcome.fault
-    assert not list((tmp_path / "out").rglob("*.parquet"))
+    assert not identities(tmp_path / "out")
 
 
 def test_no_shard_stays_of_an_input_that_went_bad_and_then_away(

@@ -51,8 +51,10 @@ def serving(files: Path) -> Iterator[str]:
     command = [sys.executable, hub.__file__, str(files)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.kill()
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.kill()
 
 
 def environment(endpoint: str, tmp_path: Path) -> dict[str, str]:

@@ -259,7 +259,7 @@ def test_shards_have_all_rows_whatever_their_sizes(
     for split in ("train", "test"):
         names = sorted(name for name in named if name.startswith(split))
         assert names == [f"{split}-{i:05}-of-{len(names):05}" for i in range(len(names))]
-    assert not (output / "_shards").exists()
+    assert not (output / ".shards").exists()
     for shard in found["shards"]:
         assert (output / shard["name"]).stat().st_size == shard["output_bytes"]
     assert sum(shard["tokens"] for shard in found["shards"]) == found["tokens"]
@@ -544,4 +544,4 @@ def test_bad_inputs_are_named_or_skipped(tmp_path: Path, tokenizer: str) -> None
     noted = manifest(tmp_path / "out")
     assert noted["rows"] == 40
     assert [error["input"] for error in noted["errors"]] == ["bad.parquet"]
-    assert not (tmp_path / "out" / "_shards").exists()
+    assert not (tmp_path / "out" / ".shards").exists()
