@@ -91,8 +91,9 @@ def _s3(bucket: str, options: dict[str, Any]) -> fs.FileSystem:
         options = {"endpoint_override": given} | options
     if not {"region", "endpoint_override"} & {*options}:
         with suppress(OSError):  # the first call says what is wrong
-            options["region"] = fs.resolve_s3_region(bucket)
-    return fs.S3FileSystem(**options, request_timeout=REQUEST_SECONDS)
+            options["region"] = fs.resolve_s3_region(bucket.removeprefix(ANONYMOUS))
+    anonymous = bucket.startswith(ANONYMOUS)
+    return fs.S3FileSystem(**options, anonymous=anonymous, request_timeout=REQUEST_SECONDS)
 
 
 def _google(bucket: str, options: dict[str, Any]) -> fs.FileSystem:
@@ -112,7 +113,7 @@ def _by_fsspec(uri: str, options: str) -> tuple[fs.FileSystem, str]:
     return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), inner.rstrip("/")
 
 
-ANONYMOUS = "anonymous@"  # before the name of a bucket of Google's
+ANONYMOUS = "anonymous@"  # before the name of a public bucket: requests are not signed
 STORES: dict[str, Callable[[str, dict[str, Any]], fs.FileSystem]] = {
     "s3": _s3,
     "gs": _google,
@@ -384,6 +385,12 @@ def delete_empty_directory(path: str) -> None:
     if info(path) is None or any(entry.kind != "directory" for entry in entries(path)):
         return
     filesystem, inner = open_filesystem(path)
+    handler = filesystem.handler if isinstance(filesystem, fs.PyFileSystem) else None
+    if isinstance(handler, fs.FSSpecHandler):
+        attempt("deleted", path, lambda: _remove_empty(handler.fs, inner))
+        return
+    if filesystem.type_name in COMPLETE_WHEN_CLOSED:
+        return  # Arrow deletes all files below; an empty directory of a store is only a mark
     if is_uri(path):
         attempt("deleted", path, lambda: filesystem.delete_dir(inner))
         return
@@ -397,6 +404,16 @@ def delete_empty_directory(path: str) -> None:
             if not os.listdir(directory):
                 raise
             return
+
+
+def _remove_empty(filesystem: Any, directory: str) -> None:
+    """Remove a directory of fsspec and the empty directories in it, not the files that have
+    appeared in them meanwhile."""
+    for below in filesystem.ls(directory, detail=True):
+        if below["type"] == "directory":
+            _remove_empty(filesystem, below["name"])
+    with suppress(OSError):
+        filesystem.rmdir(directory)
 
 
 def sync(path: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import yaml
 
+from pipelines.running.messages import write_line
 from wordpiece_core.errors import OptionError, one_line, shown
 from wordpiece_core.option_kinds import Names, Shares
 
@@ -38,6 +39,7 @@ def read_config(path: str, ctx: click.Context, sections: Collection[str]) -> dic
     """Reads the defaults that a config file sets for a command, checked like values of the command
     line. Keys are option names, with - or _. A list stands for comma-separated values,
     or for an option that is repeated. A file may have sections, which are named like the commands.
+    Keys of other commands are ignored, with a line, so that one file fits several commands.
 
     Raises OptionError for a file that cannot be read, an unknown option, a wrong value, and a key
     that is given twice.
@@ -54,8 +56,15 @@ def read_config(path: str, ctx: click.Context, sections: Collection[str]) -> dic
     if command.name in found:
         own |= value[command.name]
     defaults: dict[str, Any] = {}
+    commands = ctx.parent.command.commands if ctx.parent else {}  # type: ignore[attr-defined]
+    of_others: list[str] = []
     for key, item in own.items():
-        parameter = _parameter(path, str(key), command)
+        parameter = _option(command, str(key))
+        if parameter is None and any(_option(other, str(key)) for other in commands.values()):
+            of_others.append(str(key))
+            continue
+        if parameter is None:
+            raise _unknown(path, str(key), command)
         if parameter.name in defaults:
             raise OptionError(f"{path}: option {key!r} is given twice")
         try:
@@ -65,6 +74,8 @@ def read_config(path: str, ctx: click.Context, sections: Collection[str]) -> dic
         except click.BadParameter as error:
             raise OptionError(f"{path}: option {key!r}: {error.message}") from error
         defaults[parameter.name or ""] = known
+    if of_others:
+        write_line(f"wordpiece: {path}: not for {command.name}, ignored: {', '.join(of_others)}")
     return defaults
 
 
@@ -96,20 +107,25 @@ def _read(path: str) -> dict[str, Any]:
     return value or {}
 
 
-def _parameter(path: str, key: str, command: click.Command) -> click.Parameter:
-    """The option that a key names."""
-    options = {
+def _options(command: click.Command) -> dict[str, click.Parameter]:
+    """Return the options of a command by their names in config files."""
+    return {
         name.removeprefix("--").replace("-", "_"): parameter
         for parameter in command.params
         if parameter.name not in ("config", "debug", "help")
         for name in (*parameter.opts, parameter.name or "")
     }
-    found = options.get(key.replace("-", "_"))
-    if found is None:
-        close = difflib.get_close_matches(key.replace("-", "_"), options, 1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise OptionError(f"{path}: unknown option {key!r} for {command.name}{hint}")
-    return found
+
+
+def _option(command: click.Command, key: str) -> click.Parameter | None:
+    """Return the option that a key names; None if the command has no such option."""
+    return _options(command).get(key.replace("-", "_"))
+
+
+def _unknown(path: str, key: str, command: click.Command) -> OptionError:
+    close = difflib.get_close_matches(key.replace("-", "_"), _options(command), 1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return OptionError(f"{path}: unknown option {key!r} for {command.name}{hint}")
 
 
 def _plain(value: Any, parameter: click.Parameter) -> Any:

@@ -121,6 +121,9 @@ def _print_lines(
     print(f"tokenizer: {manifest['tokenizer']}, {len(tokenizer):,} tokens")
     print(f"rows: {manifest['rows']:,}, {manifest['nulls']:,} of them null")
     print_tokens(manifest)
+    layout = manifest["options"].get("layout") or {}
+    if layout.get("format", "parquet") != "parquet":
+        print(f"rows are shown of Parquet only, not of --format {layout['format']}")
     for shard, row, ids in rows:
         if ids is None:
             print(f"\n{_plain(shard)} row {row}: null")

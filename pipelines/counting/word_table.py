@@ -239,11 +239,15 @@ def text_of(
             value, other = options.resolved()[name], first.resolved()[name]
             if value != other:
                 raise OptionError(
-                    f"{name}: {path} was counted with {value}, but {first_path} with {other}"
+                    f"{name}: {path} was counted with {value}, but {first_path} with {other}; count"
+                    " both texts with the same options"
                 )
             is_given = name in given or getattr(text, name) != getattr(usual, name)
             if is_given and wanted[name] != value:
-                raise OptionError(f"{name}: {wanted[name]}, but {path} was counted with {value}")
+                raise OptionError(
+                    f"{name}: {wanted[name]}, but {path} was counted with {value}; leave it out, or"
+                    f" count the text again with it"
+                )
     return known[0][1] if known else text
 
 

@@ -16,11 +16,13 @@ from typing import Any, Protocol
 from pipelines.encoding.directory.bad_shards import ShardsError
 from pipelines.encoding.directory.encoded_directory import MANIFEST
 from pipelines.encoding.directory.status import CHANGED
+from pipelines.encoding.options import SKIP
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.run import EncodeRun
 from pipelines.files import outputs
 from pipelines.files.inputs import InputFile
 from pipelines.files.lease import one_run
+from wordpiece_core.errors import StorageError
 from wordpiece_core.storage import appears_when_closed
 from wordpiece_core.uri import join
 
@@ -41,7 +43,8 @@ class FollowLog(Protocol):
 
 def follow_inputs(run: EncodeRun, log: FollowLog) -> Encoded:
     """Encode files as they appear, until stopped or until nothing has changed for `until_idle`
-    seconds. Raises the errors of `encode`."""
+    seconds. A fault of storage is a warning, and the next poll tries again. Raises the errors of
+    `encode`."""
     with one_run(run.call.output):
         return _follow(run, log) or run.encode_files([])
 
@@ -58,7 +61,14 @@ def _follow(run: EncodeRun, log: FollowLog) -> Encoded | None:
     idle_since = time.monotonic()
     while True:
         began = time.monotonic()
-        files = run.files(may_be_empty=True)
+        try:
+            files = run.files(may_be_empty=True)
+        except StorageError as error:
+            if began - idle_since > until_idle:
+                raise
+            log.warn(f"{error}; the inputs are listed again")
+            _sleep_until(began + following.poll)
+            continue
         complete = {
             file.path: file
             for file in files
@@ -71,9 +81,17 @@ def _follow(run: EncodeRun, log: FollowLog) -> Encoded | None:
             try:
                 encoded = run.encode_files(new)
             except ShardsError as error:
-                if any(bad.error.cause != CHANGED for bad in error.errors):
+                changed = [bad.error.cause == CHANGED for bad in error.errors]
+                skips = run.call.on_error == SKIP and any(changed)
+                if not (skips or all(changed)):
                     raise
                 log.warn(f"{error}; they are read again")
+            except StorageError as error:
+                if error.lasting or began - idle_since > until_idle:
+                    raise
+                log.warn(f"{error}; the new files are read again")
+                _sleep_until(began + following.poll)
+                continue
             else:
                 for bad in encoded.errors:
                     log.warn(f"skipped: {bad.message}")
@@ -85,7 +103,11 @@ def _follow(run: EncodeRun, log: FollowLog) -> Encoded | None:
             idle_since = time.monotonic()
         elif time.monotonic() - idle_since >= until_idle:
             return encoded
-        time.sleep(max(began + following.poll - time.monotonic(), 0))
+        _sleep_until(began + following.poll)
+
+
+def _sleep_until(end: float) -> None:
+    time.sleep(max(end - time.monotonic(), 0))
 
 
 def _version(file: InputFile) -> Version:

@@ -10,7 +10,8 @@ STATE, INFO, DICT = "state.json", "dataset_info.json", "dataset_dict.json"
 NO_DATA = frozenset({"config.json", INFO, "dataset_infos.json", DICT})
 """Names of files that describe data. They are read only where they are given by their names."""
 _CACHE = re.compile(r"cache-[^/]*\.arrow|indices\.arrow")
-"""What `map`, `filter` and `shuffle` leave next to the data: rows that are in other files too."""
+"""Caches that `map`, `filter` and `shuffle` leave next to the data. Their rows are in other files
+too."""
 _KEYWORDS = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "dev", "val"),
@@ -35,9 +36,8 @@ _IN_FILE = _patterns("(?:.*/)?(?:[^/]*{sep})?(?:{keyword}){sep}[^/]*")
 def not_data(
     names: Iterable[str], read_json: Callable[[str], Any], *, wants_caches: bool = False
 ) -> set[str]:
-    """Return the files in a directory that `datasets` does not read as data.
-
-    Where `save_to_disk` has written, only the files that `load_from_disk` reads are data.
+    """Return the files in a directory that `datasets` does not read as data. Of a directory that
+    `save_to_disk` wrote, `load_from_disk` reads only the files that are listed.
 
     Args:
         names: The relative names of all files in the directory.

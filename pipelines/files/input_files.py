@@ -226,7 +226,7 @@ def above(name: str) -> list[str]:
 
 
 Matches = tuple[list[InputFile], list[str], list[str]]
-"""The files of a pattern, the paths of those with unknown endings, and the paths of those that
+"""The files of a pattern; the paths of files with unknown endings; and the paths of files that
 `datasets` does not read as data."""
 
 
@@ -270,7 +270,7 @@ def _data_files(
     *,
     wants_caches: bool = False,
 ) -> Matches:
-    """Those that are read, and the paths of the others. `listed`: all files that are there."""
+    """Return the files to read, and the paths of the others. `listed`: all files that are there."""
     paths = {entry.name: path for path, entry in listed}
     others = not_data(paths, lambda name: _json(paths[name]), wants_caches=wants_caches)
     files = [

@@ -44,10 +44,14 @@ class Lease:
             )
 
     @contextmanager
-    def fenced(self, path: str) -> Iterator[None]:
-        """Lets the block write a file at `path`, which is a name of this run only. OutputError if
-        another run has taken the directory, before the block or while it ran. Then the file is
-        deleted: a worker that outlives its driver leaves nothing."""
+    def fenced(self, path: str, *, shared: bool = False) -> Iterator[None]:
+        """Let the block write a file at `path`. OutputError if another run has taken the directory,
+        before the block or while it ran.
+
+        Then the file is deleted, so that a worker that outlives its driver leaves nothing. If its
+        name is `shared`, another run may have written the same bytes: the file is deleted only if
+        the directory has no run any more.
+        """
         self.check()
         try:
             yield
@@ -55,8 +59,9 @@ class Lease:
             try:
                 self.check()
             except OutputError:
-                storage.delete_file(path)
-                storage.delete_empty_directory(self.path)
+                if not shared or not read_marker(self.path):
+                    storage.delete_file(path)
+                    storage.delete_empty_directory(self.path)
                 raise
 
 

@@ -116,23 +116,35 @@ class Publication:
         self.staging.lease.check()
         places = {name: f"{self.run}/{name}" for name in names} | {**(staged or {})}
         gone = sorted({*replaced} - {*names})
-        journal = {"files": places, "last": self.last, "gone": gone}
+        found = outputs.file_sizes(self.staging.path)
+        sizes = {name: found.get(place) for name, place in places.items()}
+        journal = {"files": places, "sizes": sizes, "last": self.last, "gone": gone}
         outputs.write_json(self.staging.place(PUBLISH), journal)
         self._go_on(journal)
         self.staging.delete()
 
     def _go_on(self, journal: object) -> None:
-        """Does the rest of a publication."""
-        files, gone = self._read(journal)
+        """Do the rest of a publication. OutputError if a file is neither staged nor in its place:
+        then nothing is changed, and the next run begins without a publication."""
+        files, sizes, gone = self._read(journal)
         staged = {name: inside(self.staging.path, place) for name, place in files.items()}
         places = {name: inside(self.output, name) for name in (*files, *gone)}
         if storage.info(staged[self.last]) is None and storage.info(places[self.last]) is not None:
             return  # it is in its place, so all others are too
 
+        def is_there(name: str) -> bool:
+            if storage.info(staged[name]) is not None:
+                return True
+            entry = storage.info(places[name])
+            return entry is not None and entry.size == sizes.get(name)
+
+        there = dict(zip(files, storage.in_parallel(is_there, files), strict=True))
+        if lost := [name for name in files if not there[name]]:
+            storage.delete_file(self.staging.place(PUBLISH))
+            raise OutputError(f"{staged[lost[0]]}: is missing; run the job again")
+
         def move(name: str) -> None:
             entry = storage.info(staged[name])
-            if entry is None and storage.info(places[name]) is None:
-                raise OutputError(f"{staged[name]}: is missing; run the job again")
             if entry is None:
                 return  # it is in its place already
             if is_uri(places[name]) and entry.size > MOST_MOVED:
@@ -149,10 +161,11 @@ class Publication:
         move(self.last)
         storage.sync(self.output)
 
-    def _read(self, journal: object) -> tuple[dict[str, str], list[str]]:
+    def _read(self, journal: object) -> tuple[dict[str, str], dict[str, int], list[str]]:
         if isinstance(journal, dict):
-            files, last, gone = (journal.get(key) for key in ("files", "last", "gone"))
-            if isinstance(files, dict) and last == self.last in files and isinstance(gone, list):
-                return files, gone
+            files, sizes, gone = (journal.get(key) for key in ("files", "sizes", "gone"))
+            are_lists = isinstance(sizes, dict) and isinstance(gone, list)
+            if isinstance(files, dict) and are_lists and journal.get("last") == self.last in files:
+                return files, dict(sizes or {}), list(gone or ())
         path = self.staging.place(PUBLISH)
         raise InputError(f"{path}: not as this program writes it; delete it and run the job again")

@@ -81,7 +81,7 @@ class Shard:
         return Shard(schema, batches)
 
     def with_keys(self, keys: Mapping[str, str | int | None]) -> Shard:
-        """The same with a column for each key that is not a column already."""
+        """Return the shard with a column for each key that is not a column already."""
         new = {name: value for name, value in keys.items() if name not in self.schema.names}
         types = {int: pa.int32(), str: pa.string(), type(None): pa.null()}
         kinds = {name: types[type(value)] for name, value in new.items()}
@@ -233,7 +233,7 @@ class Reader(ABC):
         )
 
     def _one_group(self, rows: int) -> pa.Array | None:
-        """The group of each of so many rows, if it is a key in the name of the file."""
+        """Return the group of each row, if the group is a key in the name of the file."""
         if self.group is None:
             return None
         (value,) = self.group

@@ -6,11 +6,14 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from pyarrow import fs
 
 import pipelines
 import wordpiece_core as wp
+from wordpiece_core import storage
 from wordpiece_core.errors import WordpieceError
 from wordpiece_core.uri import credentials_in
 
@@ -113,3 +116,14 @@ def test_no_value_of_an_argument_for_beam_is_recorded(tmp_path: Path) -> None:
     assert b'"runner": "FnApiRunner"' in (tokenizer / "run.json").read_bytes()
     outcome = wordpiece("count", shard, "--output", tmp_path / "w", "--", "--nonesuch=MARKED")
     assert outcome.fault == "arguments after --: Beam does not know --nonesuch"
+
+
+def test_requests_to_a_public_bucket_are_not_signed() -> None:
+    options = {"region": "eu-north-1", "request_timeout": storage.REQUEST_SECONDS}
+    found, place = storage.open_filesystem("s3://anonymous@bucket/in?region=eu-north-1")
+    assert (found, place) == (fs.S3FileSystem(anonymous=True, **options), "bucket/in")
+    found, _ = storage.open_filesystem("s3://bucket/in?region=eu-north-1")
+    assert found == fs.S3FileSystem(**options) != fs.S3FileSystem(anonymous=True, **options)
+    with mock.patch.object(fs, "resolve_s3_region", return_value="eu-north-1") as resolve:
+        storage.open_filesystem("s3://anonymous@other-bucket/in")
+    resolve.assert_called_once_with("other-bucket")

@@ -144,15 +144,15 @@ def _shown(value: object) -> str:
 
 
 def is_replaceable(directory: EncodedDirectory, card: bytes) -> bool:
-    """Whether the card is to be written: it is wanted and there is none, or there is another one of
-    this program."""
+    """Return true if the card has to be written: there is none yet and the job asks for one, or
+    there is an older one of this program."""
     there = _read(directory)
     return directory.card if there is None else there != card and _is_ours(there)
 
 
 def card_warnings(directory: EncodedDirectory) -> list[str]:
-    """The warning that a card which this program did not write stays although one is wanted, in a
-    list."""
+    """Return the warning, in a list, that a card of somebody else stays although the job asks for
+    one."""
     there = _read(directory) if directory.card else None
     return [KEPT] if there is not None and not _is_ours(there) else []
 

@@ -29,7 +29,7 @@ from pipelines.files import outputs
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGED
 from wordpiece_core import Tokenizer, storage
-from wordpiece_core.errors import OptionError, short
+from wordpiece_core.errors import OptionError, OutputError, short
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.uri import join
 
@@ -64,8 +64,8 @@ _tokenizers_lock = threading.Lock()
 @dataclass(frozen=True)
 class EncodedDirectory:
     """The output directory of a job. `job`: what all its shards share, `tokenizer` and `options`.
-    `run`: the id of the run. `card`: whether a dataset card is wanted. `marks_unfinished`: whether
-    readers are to stop at the dataset until it is committed."""
+    `run`: the id of the run. `card`: write a dataset card. `marks_unfinished`: make readers stop
+    at the dataset until it is committed."""
 
     path: str
     job: dict[str, Any]
@@ -114,10 +114,10 @@ class EncodedDirectory:
             return _tokenizers[digest]
 
     def check_same(self, found: dict[str, Any]) -> None:
-        """OptionError unless a state is of this job."""
+        """OptionError unless a state is of this job; OutputError if it is not of a dataset."""
         tokenizer, options = found.get("tokenizer"), found.get("options")
         if tokenizer is None:
-            raise OptionError(f"{self.path}: holds something else than shards; give an empty one")
+            raise OutputError(f"{self.path}: holds something else than shards; give an empty one")
         if tokenizer != self.job["tokenizer"]:
             raise OptionError(
                 f"{self.path}: holds shards of another tokenizer"

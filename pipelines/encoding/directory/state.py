@@ -40,7 +40,7 @@ from pipelines.files import outputs
 from pipelines.files.owned import OF_REPOSITORIES
 from pipelines.files.reading import bad_data
 from wordpiece_core import Tokenizer, storage
-from wordpiece_core.errors import OptionError
+from wordpiece_core.errors import OutputError
 from wordpiece_core.storage import Entry, StoredFile
 from wordpiece_core.uri import inside, is_plain_name, join
 
@@ -90,8 +90,8 @@ class Contents:
 
 
 def read_contents(directory: EncodedDirectory) -> Contents:
-    """Reads a directory, with one listing. OptionError unless it is empty or holds only shards of
-    this job."""
+    """Read a directory, with one listing. OutputError unless it is empty or holds only shards, and
+    OptionError if they are of another job."""
     entries = storage.entries(directory.path)
     in_work = _below(entries, WORK)
     directory.work.check(in_work)
@@ -111,7 +111,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
             found = replace(found, roots=_roots(read_object(directory.place(RUN_JSON)) or {}))
         _check_names(directory, found, entries)
     elif others := found.sizes.keys() - {UNFINISHED}:
-        raise OptionError(
+        raise OutputError(
             f"{directory.path}: holds {min(others)}, no shards of this job; give an empty directory"
         )
     return found
@@ -188,8 +188,8 @@ def commit(directory: EncodedDirectory, contents: Contents) -> dict[str, Any]:
 def complete(
     directory: EncodedDirectory, contents: Contents, tokenizer: Tokenizer
 ) -> dict[str, Any]:
-    """The manifest of a directory that has all its shards. Writes its tokenizer, and the card if it
-    is wanted, if they are missing, and deletes the work directory."""
+    """Return the manifest of a directory that has all its shards. Writes its tokenizer, and the
+    card that the job asks for, if they are missing, and deletes the work directory."""
     wanted = {TOKENIZER, CARD} if directory.card else {TOKENIZER}
     if not wanted <= contents.sizes.keys():
         directory.begin(tokenizer)

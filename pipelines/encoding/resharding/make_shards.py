@@ -147,12 +147,12 @@ class MakeShards(beam.DoFn):
                 files = [opened.enter_context(file) for file in new]
                 made.append(self._written(rows, end, files))
                 for file in files:
-                    with lease.fenced(file.path):
+                    with lease.fenced(file.path, shared=True):
                         file.put()
         if target.options.pack:
             _share_out(made, rows.packed)
         storage.sync(folder)
-        with lease.fenced(made_path(folder, task.number)):
+        with lease.fenced(made_path(folder, task.number), shared=True):
             write_made(folder, task.number, made)
         add_metrics(shards=len(made))
 

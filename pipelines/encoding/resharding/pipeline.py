@@ -69,6 +69,6 @@ class _Shuffle(beam.DoFn):
                         first += table.num_rows
                 writer.finish()
             file.stage()
-            with work.lease.fenced(path):
+            with work.lease.fenced(path, shared=True):
                 file.put()
         storage.sync(parent(path))

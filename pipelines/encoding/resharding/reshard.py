@@ -117,8 +117,7 @@ class Resharding:
         return Encoded(self.call.output, manifest, kept, 0, bad, warnings)
 
     def _split_warnings(self, manifest: dict[str, Any]) -> list[str]:
-        """The warnings about splits: those without rows, those that are mixed, and those that
-        `datasets` does not find."""
+        """Return the warnings about splits: without rows, mixed, or not found by `datasets`."""
         found, asked_for = {*self._split_of.values()}, self.call.layout.splits
         warnings = _empty_splits(manifest)
         if asked_for and len(found) > 1:
@@ -149,7 +148,7 @@ class Resharding:
 
     @property
     def _splits_by_name(self) -> bool:
-        """Whether inputs keep their splits, because none are asked for."""
+        """True if inputs keep their splits, because the job does not assign rows to splits."""
         return self.call.layout.splits is None and {*self._split_of.values()} != {TRAIN}
 
     @cached_property

@@ -7,11 +7,12 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
 from pipelines.commands import program
-from pipelines.commands.config import config_file
+from pipelines.commands.config import config_file, read_config
 from pipelines.commands.job_command import EXAMPLES
 from wordpiece_core.sizes import parse_size
 
@@ -117,6 +118,17 @@ def test_ready_configs_have_names(
     assert config_file(config.stem).samefile(config)
     Path(config.stem).touch()
     assert config_file(config.stem) == Path(config.stem)
+
+
+@pytest.mark.parametrize("config", sorted((PROJECT / "configs").glob("*.yaml")), ids=str)
+def test_a_ready_config_fits_every_command(tmp_path: Path, shard: str, config: Path) -> None:
+    for name in ("count", "train", "extend", "prune", "encode", "compare", "report"):
+        command = program.wordpiece.commands[name]
+        context = click.Context(command, parent=click.Context(program.wordpiece))
+        read_config(str(config), context, program.wordpiece.commands)
+    if config.stem == "llm-bpe":
+        outcome = done("count", shard, "--config", config, "--output", tmp_path / "words")
+        assert f"{config}: not for count, ignored: model, word_boundary, vocab_size" in outcome.err
 
 
 @parametrize("config", sorted((PROJECT / "configs").glob("*.yaml")), quick=4, ids=lambda p: p.stem)

@@ -78,6 +78,7 @@ def test_of_other_formats_only_the_figures_are_shown(tmp_path: Path, tokenizer: 
     about, *rows = done("inspect", out, "--json").out.splitlines()
     assert json.loads(about)["rows"] == 40
     assert rows == []
+    assert "rows are shown of Parquet only, not of --format megatron" in done("inspect", out).out
 
 
 def test_a_dataset_without_its_tokenizer_asks_for_it(tmp_path: Path, tokenizer: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -16,6 +17,9 @@ import duckdb
 import polars
 import pyarrow.dataset
 import pytest
+
+from pipelines.encoding.run import EncodeRun
+from wordpiece_core.errors import StorageError
 
 from ..corpora import (
     ONE_WORKER,
@@ -167,6 +171,49 @@ def test_bad_files_end_it_or_are_skipped_once(dataset: Dataset) -> None:
     dataset.check()
     dataset.write("bad.parquet", 30)  # fixed
     dataset.follow("--on-error", "skip")
+    dataset.check()
+
+
+def test_an_outage_of_storage_is_a_warning(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset.write("a.txt")
+    calls = itertools.count()
+
+    def failing(method: Any, numbers: tuple[int, ...]) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
+            if next(calls) in numbers:
+                raise StorageError("s3://b/in: cannot be listed")
+            return method(*args, **options)
+
+        return call
+
+    monkeypatch.setattr(EncodeRun, "files", failing(EncodeRun.files, (0, 1, 4)))
+    monkeypatch.setattr(EncodeRun, "encode_files", failing(EncodeRun.encode_files, (5,)))
+    options = ("--follow", "--poll", "0.1s", "--until-idle", "2s", "--json")
+    lines = [json.loads(line) for line in done(*dataset.call(*options)).err.splitlines()]
+    warnings = [line["warning"] for line in lines if "warning" in line]
+    assert warnings.count("s3://b/in: cannot be listed; the inputs are listed again") >= 2
+    assert [line["files"] for line in lines if "files" in line] == [1]
+    dataset.check()
+
+
+def test_a_corrupt_file_is_skipped_although_another_changes(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset.write("a.txt")
+    (dataset.path / "in" / "bad.parquet").write_bytes(b"bad")
+    encode_files, calls = EncodeRun.encode_files, itertools.count()
+
+    def encode(run: EncodeRun, files: Any) -> Any:
+        if next(calls) == 0:
+            dataset.write("a.txt", 30)  # after it was listed
+        return encode_files(run, files)
+
+    monkeypatch.setattr(EncodeRun, "encode_files", encode)
+    said = dataset.follow("--on-error", "skip")
+    assert any("they are read again" in line.get("warning", "") for line in said)
+    assert sum(line.get("warning", "").startswith("skipped: ") for line in said) == 1
     dataset.check()
 
 

@@ -124,7 +124,7 @@ def test_splits_are_those_of_the_inputs(
     out = tmp_path / "out"
     outcome = done("encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", out, *how)
     found = load(tmp_path / "in")
-    if how and names == LAYOUTS[2]:  # of which `load_dataset` leaves out the last file
+    if how and names == LAYOUTS[2]:  # `load_dataset` leaves out the last file
         found["test"] = sorted(f"{text} 2" for text in TEXTS[:3])
     assert load(out) == found
     mixes = len(found) > 1 and not how

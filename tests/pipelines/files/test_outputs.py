@@ -7,6 +7,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -213,18 +214,46 @@ def test_names_from_a_file_that_lead_out_of_their_directory_are_refused(
     assert inside("s3://bucket/out?region=x", "a b") == "s3://bucket/out/a%20b?region=x"
 
 
-def test_a_staged_file_that_is_missing_is_an_error_and_one_that_was_moved_is_none(
-    directory: str,
-) -> None:
+def published_and_killed(directory: str) -> Publication:
+    """A publication of two files of which nothing has been moved yet."""
     publication = Publication(directory, "last")
     publication.begin()
     for name in ("first", "last"):
         publication.stage(name, name.encode())
-    staged = publication.place("first")
-    storage.delete_file(staged)
-    with pytest.raises(OutputError, match=r"first.*: is missing"):
+    with (
+        mock.patch.object(Publication, "_go_on"),
+        mock.patch.object(type(publication.staging), "delete"),
+    ):
         publication.publish(["first", "last"], ())
-    assert "last" not in everything(directory)
+    return publication
+
+
+def test_a_staged_file_that_is_missing_is_an_error_that_changes_nothing(directory: str) -> None:
+    for name in ("first", "last"):
+        outputs.write_bytes(join(directory, name), b"old")
+    killed = published_and_killed(directory)
+    storage.delete_file(killed.place("first"))
+    with pytest.raises(OutputError, match=r"first.*: is missing; run the job again"):
+        killed.recover()
+    assert storage.read_bytes(join(directory, "last")) == b"old"
+    again = Publication(directory, "last")
+    again.recover()
+    again.begin()
+    again.stage("last", b"new")
+    with pytest.raises(OutputError, match=r"first.*: is missing; run the job again"):
+        again.publish(["first", "last"], ())
+    again.recover()
+    again.begin()
+    for name in ("first", "last"):
+        again.stage(name, name.encode())
+    again.publish(["first", "last"], ())
+    assert everything(directory) == ["first", "last"]
+    assert storage.read_bytes(join(directory, "first")) == b"first"
+
+
+def test_a_file_that_was_moved_is_not_missing(directory: str) -> None:
+    killed = published_and_killed(directory)
+    storage.delete_file(killed.place("first"))
     outputs.write_bytes(join(directory, "first"), b"first")  # as if it had been moved
     Publication(directory, "last").recover()
     assert everything(directory) == ["first", "last"]

@@ -29,7 +29,7 @@ pub struct AddedToken {
     pub single_word: bool,
     /// Whether it is found only in the text between those tokens that are not.
     pub normalized: bool,
-    /// Whether it is counted as a special token where a text has it.
+    /// True if texts that have it are counted as texts with a special token.
     pub special: bool,
 }
 

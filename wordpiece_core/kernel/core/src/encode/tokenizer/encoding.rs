@@ -18,7 +18,7 @@ pub struct Encoding {
     pub words: usize,
     /// How many of the tokens are those of words.
     pub word_tokens: usize,
-    /// How many of the tokens are special ones that the text has.
+    /// The number of special tokens in the text.
     pub special_tokens: usize,
     /// How many words and special tokens there are, with words that have no tokens; counted only with
     /// spans.
