@@ -25,7 +25,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -46,9 +46,9 @@ ELSEWHERE = {"beam_args": "arguments after --"}
 _NAME = re.compile(r"`(\w+)(=False)?`|^(\w+)(?=: )")
 
 
-def for_command(text: str) -> str:
+def for_command(text: str, paths: Collection[str] = ()) -> str:
     """A message or a help text for the command line. Options have their names of Python in it, in
-    backquotes, or at the beginning before a colon.
+    backquotes, or at the beginning before a colon, unless one of the `paths` has this name.
 
     >>> from wordpiece_core.options import EncodingOptions
     >>> for_command("stride: give `max_length`, or `add_special_tokens=False`")
@@ -57,6 +57,8 @@ def for_command(text: str) -> str:
 
     def switch(found: re.Match[str]) -> str:
         name = found[1] or found[3]
+        if found[3] in paths:
+            return found[0]
         option = _by_name(tuple(_subclasses(Declared))).get(name)
         if option is None:
             return ELSEWHERE.get(name, found[0])

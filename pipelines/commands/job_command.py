@@ -80,7 +80,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, self._repeated(args))
+            return super().parse_args(ctx, args)
         except click.BadParameter as error:
             raise self._placed(ctx, error) from error
         except click.NoSuchOption as error:
@@ -106,26 +106,6 @@ class Command(click.Command):
         else:
             return error
         return click.UsageError(f"No such option: {error.option_name} ({hint})", ctx=error.ctx)
-
-    def _repeated(self, args: list[str]) -> list[str]:
-        """The arguments with an option repeated before each of its values, if it takes several, as
-        a shell makes of `--on corpus/*.parquet`. Its metavar then ends with dots."""
-        several = {
-            name
-            for parameter in self.params
-            if isinstance(parameter, click.Option) and (parameter.metavar or "").endswith("...")
-            for name in parameter.opts
-        }
-        found: list[str] = []
-        name, is_first = "", False
-        for arg in args:
-            if arg.startswith("-") and arg != "-":
-                name, is_first = arg if arg in several else "", True
-                found.append(arg)
-                continue
-            found += [arg] if is_first or not name else [name, arg]
-            is_first = False
-        return found
 
 
 def job_command(name: str, call: type[C], module: str) -> Command:

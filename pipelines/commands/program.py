@@ -160,7 +160,7 @@ def run(args: Sequence[str]) -> int:
     except Exception as error:
         if debug:
             traceback.print_exception(error)
-        return _explain(error)
+        return _explain(error, args)
 
 
 def _debug_by_environment(args: Sequence[str]) -> bool:
@@ -186,8 +186,8 @@ def _show_libraries() -> None:
     logging.getLogger().addHandler(handler)
 
 
-def _explain(error: Exception) -> int:
-    """Prints an error on one line; returns the exit status."""
+def _explain(error: Exception, args: Sequence[str]) -> int:
+    """Print an error of a call with these arguments on one line, and return the exit status."""
     if isinstance(error, click.ClickException):
         message, status = error.format_message(), 2
     elif isinstance(error, WordpieceError):
@@ -196,7 +196,7 @@ def _explain(error: Exception) -> int:
         message, status = f"{lack}; give the command more, or less to hold", 1
     else:
         message, status = f"{type(error).__name__}: {one_line(error)} (--debug shows where)", 1
-    message = " ".join(for_command(message).split())
+    message = " ".join(for_command(message, args).split())
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
     write_line(f"wordpiece: {line}")
     return status

@@ -118,6 +118,9 @@ def check_texts(on: Sequence[str], word_counts: str | None, options: MeasureOpti
         )
 
 
+TEXT_ENDINGS = (".parquet", ".arrow", ".jsonl", ".csv", ".tsv", ".gz", ".zst", ".bz2", ".xz")
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompareCall(JobCall):
     """Compare tokenizers on the same text, in a table.
@@ -137,7 +140,9 @@ class CompareCall(JobCall):
         on="TOKENIZER",
     )
     on: tuple[str, ...] = option(
-        (), Places("INPUT..."), "Texts to measure on: files, globs or directories, as for count."
+        (),
+        Places("INPUT"),
+        "Text to measure on: a file, a glob or a directory, as for count; can be repeated.",
     )
     word_counts: str | None = option(None, Place(), "Measure on this word table instead of texts.")
     measuring: MeasureOptions = group(MeasureOptions)
@@ -148,6 +153,12 @@ class CompareCall(JobCall):
             raise OptionError(
                 "give `tokenizers`: tokenizer directories, files, or names on the Hub"
             )
+        for path in self.tokenizers:
+            if isinstance(path, str) and path.lower().endswith(TEXT_ENDINGS):
+                raise OptionError(
+                    f"{path}: a file of texts, not a tokenizer; give `on` before each file, or a"
+                    " glob in quotes"
+                )
         if not self.on and not self.word_counts:
             raise OptionError("give either `on` or `word_counts`")
         check_texts(self.on, self.word_counts, self.measuring)

@@ -20,6 +20,7 @@ from wordpiece_core.storage import Entry, open_filesystem
 from wordpiece_core.uri import is_uri, join, split_query
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # of a key that is null
+PIPE = "because it is a pipe or a device; write it to a file"
 NOT_READ_BY_DATASETS = "because they are caches or no part of the dataset that was saved"
 _TEXTS = {
     **dict.fromkeys(("txt", "text"), "text"),
@@ -245,7 +246,9 @@ def _matches(pattern: str, may_be_empty: bool) -> Matches:
     if entry.kind == "directory":
         return _directory(pattern, place, may_be_empty)
     if entry.kind != "file":
-        raise InputError(f"{pattern}: neither a file nor a directory")
+        raise InputError(
+            f"{pattern}: neither a file nor a directory, but a pipe or a device; write it to a file"
+        )
     if not _ending(entry.name):
         raise InputError(f"{pattern}: unknown ending; give {_one_of_the_endings()}")
     return [_input_file(place, os.path.basename(entry.name), entry)], [], []
@@ -306,12 +309,21 @@ def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> Matches:
     listed = _listing(root + query, recursive=recursive)
     matching = [(path, e) for path, e in listed if _glob_match(e.name.split("/"), wanted)]
     if not matching and not may_be_empty:
-        raise InputError(f"{pattern}: matches no file")
+        raise InputError(f"{pattern}: matches no file{_directories_hint(root + query, wanted)}")
     wants_caches = wanted[-1].startswith(("cache-", "indices"))
     files, skipped, caches = _data_files(matching, listed, wants_caches=wants_caches)
     if not files and not may_be_empty:
         raise InputError(f"{pattern}: matches no {_one_of_the_endings()} file")
     return files, skipped, caches
+
+
+def _directories_hint(root: str, wanted: list[str]) -> str:
+    """What to do if a glob matches directories."""
+    found = storage.entries(root, recursive=len(wanted) > 1, follow_links=True)
+    directories = (entry for entry in found if entry.kind == "directory")
+    if any(_glob_match(entry.name.split("/"), wanted) for entry in directories):
+        return ", only directories; end it with /** for the files in them"
+    return ""
 
 
 def _listing(root: str, *, recursive: bool) -> list[tuple[str, Entry]]:
@@ -324,6 +336,8 @@ def _listing(root: str, *, recursive: bool) -> list[tuple[str, Entry]]:
             found.append((path, entry))
         elif _is_broken_link(path, entry):
             raise InputError(f"{path}: a link to a file that is not there; move it")
+        elif entry.kind == "other" and is_input_name(os.path.basename(entry.name)):
+            warnings.warn(SkippedFilesWarning([path], PIPE), stacklevel=2)
     return found
 
 

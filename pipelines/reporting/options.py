@@ -27,11 +27,15 @@ class ReportCall(JobCall):
 
     tokenizer: str | Tokenizer = option(REQUIRED, TokenizerPlace(), "The tokenizer to show.")
     on: tuple[str, ...] = option(
-        (), Places("INPUT..."), "Texts for the report: files, globs or directories, as for count."
+        (),
+        Places("INPUT"),
+        "Texts for the report: a file, a glob or a directory, as for count; can be repeated.",
     )
     word_counts: str | None = option(None, Place(), "Use this word table instead of texts.")
     compare_with: tuple[str | Tokenizer, ...] = option(
-        (), Tokenizers("TOKENIZER..."), "Tokenizers of any kind to compare it with."
+        (),
+        Tokenizers("TOKENIZER"),
+        "Tokenizer of any kind to compare it with; can be repeated.",
     )
     output: str = option(REQUIRED, Place("FILE"), "The page to write, such as report.html.")
     overwrite: bool = option(False, Flag(), "Replace a file that this command did not write.")

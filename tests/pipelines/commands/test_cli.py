@@ -289,3 +289,13 @@ def test_an_option_of_beam_is_told_where_it_goes(option: str) -> None:
     outcome = wordpiece("count", "x", "--output", "y", option)
     assert outcome.status == 2
     assert f"options for Beam go after --, as in: -- {option.split('=')[0]}" in outcome.fault
+
+
+def test_a_path_that_is_named_like_an_option_stays_a_path(
+    tmp_path: Path, shard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done("train", shard, "--vocab-size", "60", "--output", "tokenizer")
+    outcome = wordpiece("train", shard, "--vocab-size", "61", "--output", "tokenizer")
+    assert outcome.fault.startswith("tokenizer: holds a tokenizer trained with vocab_size 60")
+    assert "give --overwrite" in outcome.fault

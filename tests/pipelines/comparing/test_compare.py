@@ -190,13 +190,15 @@ def test_inputs_on_the_command_line_and_in_a_config_file_are_the_same(
     config = tmp_path / "compare.yaml"
     config.write_text(f"on: {corpus}\ntokenizers: [{uncased}]\n")
     ways = [
-        (uncased, "--on", *files, "--json"),
+        ("--on", corpus, uncased, "--json"),
         (uncased, "--json", "--on", files[0], "--on", files[1]),
         ("--config", config, "--json"),
     ]
     table = pipelines.compare(uncased, on=corpus, quiet=True)
     for way in ways:
         assert json.loads(done("compare", *way).out) == table.to_pylist()
+    outcome = wordpiece("compare", uncased, "--on", *files)
+    assert f"{files[1]}: a file of texts, not a tokenizer; give --on before each" in outcome.fault
 
 
 def test_a_tokenizer_given_twice_has_two_rows_and_an_object_has_a_number(

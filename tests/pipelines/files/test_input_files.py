@@ -1,11 +1,12 @@
 """Which files patterns name."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from pipelines.files.inputs import InputFile, disambiguated, output_names, resolve
-from wordpiece_core.errors import OptionError
+from wordpiece_core.errors import InputError, OptionError, SkippedFilesWarning
 from wordpiece_core.uri import join
 
 from ..shard_files import fault, texts, write_raw
@@ -181,3 +182,17 @@ def test_a_shard_that_would_be_named_as_a_directory_of_others_is_refused(tmp_pat
     message = fault(lambda: output_names(resolve([str(tmp_path)])))
     assert message.startswith(f"{tmp_path}/a.parquet/part.parquet: ")
     assert message.endswith(f"of {tmp_path}/a.txt; rename one, or encode them apart")
+
+
+def test_pipes_and_directories_that_a_glob_matches_are_named(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.txt").write_text("a")
+    with pytest.raises(
+        InputError, match=r"\*: matches no file, only directories; end it with /\*\*"
+    ):
+        resolve([f"{tmp_path}/*"])
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.warns(SkippedFilesWarning, match="1 file is not read, because it is a pipe"):
+        assert [file.name for file in resolve([str(tmp_path)])] == ["sub/a.txt"]
+    with pytest.raises(InputError, match="but a pipe or a device; write it to a file"):
+        resolve([str(tmp_path / "pipe.jsonl")])
