@@ -446,6 +446,8 @@ class StoredFile(io.RawIOBase):
         self._file: pa.NativeFile | None = None
         self.filesystem, self.inner = open_filesystem(path)
         self.position = 0
+        self.on_read: Callable[[int], object] | None = None
+        """Is called with the number of bytes of each read."""
         self._held = b""  # the end of the file
         self.length: int = attempt("read", path, lambda: self._open().size())
 
@@ -471,6 +473,8 @@ class StoredFile(io.RawIOBase):
         else:
             data = attempt("read", self.path, lambda: self._read_at(size))
         self.position += len(data)
+        if self.on_read is not None:
+            self.on_read(len(data))
         return data
 
     def hold_end(self, size: int) -> None:

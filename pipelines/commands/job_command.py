@@ -3,6 +3,7 @@ file."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from click.core import ParameterSource
 
 from pipelines.commands.options import SectionOption, Value, parameters, parted
 from pipelines.running.call import JobCall
+from pipelines.running.messages import is_terminal, write_line
 from wordpiece_core.declaration import MAIN, OTHER, SECTIONS
 from wordpiece_core.option_kinds import Place
 
@@ -115,6 +117,8 @@ def job_command(name: str, call: type[C], module: str) -> Command:
     @click.pass_obj
     def callback(beam_args: list[str], /, debug: bool, **given: Any) -> None:
         how = {name: value for name, value in given.items() if hasattr(How, name)}
+        if is_terminal(sys.stderr) and not how.get("quiet"):
+            write_line(f"{name}: starting")  # Beam alone takes some seconds
         run = getattr(import_module(module), f"run_{name}")
         run(parted(call, nearest(call, given)), How(beam_args, **how))
 

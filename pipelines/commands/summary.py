@@ -53,7 +53,7 @@ def print_tokens(manifest: dict[str, Any]) -> None:
     tokens, of_words = manifest["tokens"], manifest["word_tokens"]
     unknown = manifest["unknown_tokens"] / max(tokens, 1)
     print(f"tokens: {tokens:,} {of}, {unknown:.2%} of them unknown")
-    print(f"word tokens: {of_words:,}, {of_words / max(manifest['words'], 1):.3f} per word")
+    print(f"word tokens: {of_words:,}, {of_words / max(manifest['words'], 1):.3f} per pre-token")
     if manifest["special_tokens"]:
         print(f"special tokens written in texts: {manifest['special_tokens']:,}")
     if manifest["truncated_rows"]:

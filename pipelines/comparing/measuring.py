@@ -29,7 +29,7 @@ from pipelines.comparing.steps import (
     read_measures,
 )
 from pipelines.counting.count import text_ranges
-from pipelines.counting.steps import Partitions, bytes_of
+from pipelines.counting.steps import Partitions, bytes_of, input_bytes
 from pipelines.counting.word_table import WordRange, WordTable, word_ranges
 from pipelines.files.inputs import InputFile, Range
 from pipelines.files.owned import OwnedDirectory, new_id
@@ -98,7 +98,7 @@ def measure_all(
                 | "write" >> beam.MapTuple(WriteMeasures(directory))
             )
 
-        with progress.stage("measure", "bytes", total_bytes):
+        with progress.stage("measure", "input", sum(map(input_bytes, parts))):
             run_pipeline(build, beam_args)
         groups = read_measures(directory)
     replaced = groups.pop(REPLACED, 0)

@@ -23,7 +23,7 @@ import apache_beam as beam
 from pipelines.counting.options import CountCall, CountOptions
 from pipelines.counting.parts import WriteWordTable
 from pipelines.counting.spill import Spill
-from pipelines.counting.steps import CountRanges, MergeWords, Partitions, bytes_of
+from pipelines.counting.steps import CountRanges, MergeWords, Partitions, bytes_of, input_bytes
 from pipelines.counting.totals import (
     ONE,
     Totals,
@@ -91,9 +91,9 @@ def count_job(
     ranges = all_ranges(files, tables, call)
     if split_at is None:
         split_at = tokens_in_texts(call.special_tokens)
-    total_bytes = sum(map(bytes_of, ranges))
+    total = sum(map(input_bytes, ranges))
     with one_run(call.output), new_table(call.output) as publication:
-        with progress.stage("count", "bytes", total_bytes, starts_again=True):
+        with progress.stage("count", "input", total, starts_again=True):
             run(ranges, publication, call, beam_args, split_at)
         return finish_table(publication, call, tables, split_at)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -24,7 +25,7 @@ from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
 from pipelines.files import inputs
 from pipelines.files.inputs import Range
 from pipelines.files.lease import Lease
-from pipelines.running.figures import add_metrics
+from pipelines.running.figures import add_input, add_metrics
 from pipelines.running.threads import ahead
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
@@ -46,6 +47,11 @@ Partial = tuple[Group, Table]
 def bytes_of(part: Range | WordRange) -> int:
     """The approximate bytes of text, or of words and counts, in a range."""
     return part.bytes if isinstance(part, Range) else part.rows * TABLE_ROW_BYTES
+
+
+def input_bytes(part: Range | WordRange) -> int:
+    """The amount of input, by which progress is measured."""
+    return part.input_bytes if isinstance(part, Range) else bytes_of(part)
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,8 @@ class CountTexts(beam.DoFn):
         it, while this one counts."""
         columns = (self.options.text_column, self.options.group_column)
         threads = 1 if part.file.compression else 0
-        with closing(ahead(lambda: inputs.read_texts(part, *columns), threads)) as batches:
+        read = partial(inputs.read_texts, part, *columns, on_read=add_input)
+        with closing(ahead(read, threads)) as batches:
             for batch in batches:
                 self.replaced += batch.replaced
                 texts, groups = batch.texts, batch.groups
@@ -122,7 +129,8 @@ class CountTexts(beam.DoFn):
                     texts, groups = texts[done:], None if groups is None else groups[done:]
                     if self.counter.is_full:
                         yield from self.taken()
-                add_metrics(bytes=batch.bytes, rows=len(batch.texts))
+                own = 0 if part.file.compression else batch.bytes
+                add_metrics(bytes=batch.bytes, input=own, rows=len(batch.texts))
 
     def start_bundle(self) -> None:
         self.replaced = 0
@@ -179,7 +187,7 @@ class _CountRange(CountTexts):
                 raise InputError(f"{place}: {error}") from error
             if self.counter.is_full:
                 yield from self.taken()
-        add_metrics(bytes=bytes_of(part))
+        add_metrics(bytes=bytes_of(part), input=bytes_of(part))
 
     def finish_bundle(self) -> Iterator[Any]:
         for element in self.taken():

@@ -23,7 +23,7 @@ from pipelines.encoding.shard_writer import ShardWriter, id_pages
 from pipelines.files import inputs
 from pipelines.files.inputs import InputFile
 from pipelines.files.outputs import NewFile
-from pipelines.running.figures import add_metrics
+from pipelines.running.figures import add_input, add_metrics
 from pipelines.running.from_plan import FromPlan
 from pipelines.running.plan import write_plan
 from pipelines.running.runner import (
@@ -95,7 +95,9 @@ class EncodeShard(beam.DoFn):
         is_copied = options.encoding.stride is None and self.schema is None
         copied = options.compression if is_copied else None
         texts, resharded = text_columns(options), self.weights is not None
-        shard = inputs.open_shard(file, texts, options.kept, copied, with_keys=resharded)
+        shard = inputs.open_shard(
+            file, texts, options.kept, copied, with_keys=resharded, on_read=add_input
+        )
         if self.schema is not None:
             added = added_schema(self.tokenizer, options).names
             fields = [field for field in self.schema if field.name not in added]

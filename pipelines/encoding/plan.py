@@ -39,6 +39,11 @@ class PlannedShard:
     finished: bool = False
     error: ShardError | None = None
 
+    @property
+    def input_bytes(self) -> int:
+        """The amount of input: compressed bytes, if the file is compressed."""
+        return self.file.size if self.file.compression else self.bytes
+
 
 @dataclass(frozen=True)
 class EncodePlan:

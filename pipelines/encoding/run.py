@@ -96,7 +96,7 @@ class EncodeRun:
         # only here, so that a run with nothing to do does not import Beam
         from pipelines.encoding.encode_step import EncodeShard, run_step
 
-        with self.progress.stage("encode", "bytes", sum(shard.bytes for shard in waiting)):
+        with self.progress.stage("encode", "input", sum(shard.input_bytes for shard in waiting)):
             if waiting:
                 step = EncodeShard(directory, options, self.threads, weights)
                 results, errors = run_step(step, waiting, self.beam_args)
@@ -163,7 +163,7 @@ class EncodeRun:
 
         waiting = [given[name] for name in again]
         step = EncodeShard(directory, self.call.shards, self.threads, schema=target)
-        with self.progress.stage("encode again", "bytes", sum(shard.bytes for shard in waiting)):
+        with self.progress.stage("encode again", "input", sum(s.input_bytes for s in waiting)):
             results, errors = run_step(step, waiting, self.beam_args, contents.results)
         if errors:
             raise ShardsError([BadShard(given[e.name].file, e) for e in errors], len(given))

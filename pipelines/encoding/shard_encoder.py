@@ -222,7 +222,8 @@ class ShardEncoder:
         if self.weights:
             sums = self.weights.sums(batch.table)
             self.split_weights = [a + b for a, b in zip(self.split_weights, sums, strict=True)]
-        add_metrics(**shown, unknown=batch.unknown)
+        own = 0 if self.file.compression else done.piece.bytes
+        add_metrics(**shown, input=own, unknown=batch.unknown)
 
     def _tables(self, piece: Piece, batch: EncodedBatch) -> Iterator[pa.Table]:
         """Tables of the kept and the added columns. With a stride, rows repeat what is kept. Then

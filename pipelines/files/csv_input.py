@@ -11,7 +11,7 @@ block ends.
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -66,17 +66,19 @@ class CsvReader(Reader):
     def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
         """The rows in order."""
         names = [name for name in self.names if name in {*kept.names, *self.columns.names}]
-        with self._blocks() as blocks:
+        with self._blocks(self.on_read) as blocks:
             for block, before in blocks:
                 table = self._parsed(block, names, before)
                 yield _repaired(table if before else table.slice(1))
 
     @contextmanager
-    def _blocks(self) -> Iterator[Iterator[tuple[bytes, int]]]:
+    def _blocks(
+        self, on_read: Callable[[int], object] | None = None
+    ) -> Iterator[Iterator[tuple[bytes, int]]]:
         """Blocks of complete rows, without a byte order mark; and how many rows are before each."""
         with open_planned(self.file) as stored, bad_data(self.file.path):
             check_text(self.file, stored)
-            yield self._complete_rows(decompressed(self.file, stored))
+            yield self._complete_rows(decompressed(self.file, stored, on_read))
 
     def _complete_rows(self, stream: Stream) -> Iterator[tuple[bytes, int]]:
         rows = CsvRows(DELIMITERS[self.file.format], quoting=self.file.quoting)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -32,11 +33,15 @@ def check_text(file: InputFile, stored: StoredFile) -> None:
             raise InputError(f"{file.path}: {found}")
 
 
-def decompressed(file: InputFile, stored: StoredFile) -> Stream:
-    """The bytes of a file from its beginning, decompressed."""
+def decompressed(
+    file: InputFile, stored: StoredFile, on_read: Callable[[int], object] | None = None
+) -> Stream:
+    """The bytes of a file from its beginning, decompressed. `on_read`: is called with the number of
+    compressed bytes of each read."""
     stored.seek(0)
     if not file.compression:
         return stored
+    stored.on_read = on_read
     if not file.size:
         raise InputError(f"{file.path}: empty, so not {file.compression}; write it again")
     if file.compression == "gzip":  # Arrow refuses zeros behind the data, which some tapes add

@@ -5,7 +5,7 @@ compressed text and Arrow's streams are not split.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -125,10 +125,17 @@ def _split(part: Range, most_bytes: int) -> list[Range]:
 
 
 def read_texts(
-    part: Range, text_column: str, group_column: str | None = None
+    part: Range,
+    text_column: str,
+    group_column: str | None = None,
+    *,
+    on_read: Callable[[int], object] | None = None,
 ) -> Iterator[TextBatch]:
-    """The texts of a range in order, with the group of each text if there is a `group_column`."""
-    return _reader(part.file, TextColumns(text_column, group_column)).texts(part)
+    """The texts of a range in order, with the group of each text if there is a `group_column`.
+    `on_read`: is called with the number of bytes of each read of a compressed file."""
+    reader = _reader(part.file, TextColumns(text_column, group_column))
+    reader.on_read = on_read
+    return reader.texts(part)
 
 
 def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> int:
@@ -146,13 +153,16 @@ def open_shard(
     compression: str | None = None,
     *,
     with_keys: bool = False,
+    on_read: Callable[[int], object] | None = None,
 ) -> Shard:
     """Opens a file for encoding and keeps `columns`; by default all, or all but the texts if
     `texts` says so. InputError for a missing column; OptionError for more than one column of plain
     text. Batches of Parquet come with the column chunks that have this `compression`. `with_keys`:
-    the keys in the name of the file are columns too."""
+    the keys in the name of the file are columns too. `on_read`: see `read_texts`."""
     keys = dict(file.keys)
     own = columns if columns is None else [name for name in columns if name not in keys]
-    shard = _reader(file, texts).open_shard(own, compression)
+    reader = _reader(file, texts)
+    reader.on_read = on_read
+    shard = reader.open_shard(own, compression)
     wanted = {name: keys[name] for name in keys if columns is None or name in columns}
     return shard.with_keys(wanted) if with_keys and wanted else shard

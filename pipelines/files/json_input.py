@@ -54,7 +54,7 @@ class JsonReader(LineReader):
             self._check_keys()
         others = [field for field in self._text_schema() if field.name not in kept.names]
         parse = partial(_parse, schema=pa.schema([*kept, *others]))
-        for offset, raw in blocks(part, line_input.BLOCK_BYTES):
+        for offset, raw in blocks(part, line_input.BLOCK_BYTES, self.on_read):
             block, replaced = _valid(raw)
             table = self._parsed(offset, raw, block, parse)
             self._check_integers(offset, table.select(kept.names), raw, block)

@@ -3,7 +3,7 @@
 A byte range has the lines that start in it. A compressed file is not split.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import pyarrow as pa
@@ -51,19 +51,22 @@ class TextReader(LineReader):
     def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
         """The lines."""
         schema = self.schema(None)
-        for _, block in blocks(part, BLOCK_BYTES):
+        for _, block in blocks(part, BLOCK_BYTES, self.on_read):
             lines, replaced = split_lines(block)
             yield Rows(pa.table([pa.array(lines)], schema=schema), replaced)
 
 
-def blocks(part: Range, size: int) -> Iterator[tuple[int, bytes]]:
+def blocks(
+    part: Range, size: int, on_read: Callable[[int], object] | None = None
+) -> Iterator[tuple[int, bytes]]:
     """Blocks of complete lines of about `size` bytes, with their offsets. They have the lines that
-    start in the range, or all lines of a compressed file. A byte order mark is left out."""
+    start in the range, or all lines of a compressed file. A byte order mark is left out. `on_read`:
+    see `decompressed`."""
     file, end = part.file, part.file.size if part.end is None else part.end
     with open_planned(file) as stored, bad_data(file.path):
         if part.start == 0:
             check_text(file, stored)
-        stream = decompressed(file, stored)
+        stream = decompressed(file, stored, on_read)
         if file.compression:
             lines = _complete_lines(file, stream, 0, None, size)
         else:

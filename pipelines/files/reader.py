@@ -43,6 +43,11 @@ class Range:
     bytes: int
     rows: tuple[int, int] | None = None
 
+    @property
+    def input_bytes(self) -> int:
+        """The amount of input in the range: compressed bytes, if the file is compressed."""
+        return self.file.size if self.file.compression else self.bytes
+
 
 @dataclass(frozen=True)
 class TextBatch:
@@ -114,6 +119,9 @@ class Reader(ABC):
 
     group: tuple[str | int | None] | None = None
     """The group of all texts, if it is a key in the name of the file."""
+
+    on_read: Callable[[int], object] | None = None
+    """Is called with the number of bytes of each read of a compressed file."""
 
     def __init__(self, file: InputFile, columns: TextColumns) -> None:
         self.file, self.columns = file, columns

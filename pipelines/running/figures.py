@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # what only reads figures, or has none, need not wait for Bea
 NAMESPACE = "wordpiece"
 FIGURES = {
     "bytes": "of text that were read",
+    "input": "of input: bytes of compressed files, and of the text of others",
     "rows": "that were counted, or that were written with their ids",
     "words": "that were counted; in a training, words of the table that a pass has read",
     "tokens": "that were written; in a training, in the vocabulary",
@@ -53,6 +54,11 @@ def add_metrics(**amounts: int) -> None:
         _counter(name).inc(min(amount, MOST_AT_ONCE))
     with _lock:
         _here.update(amounts)
+
+
+def add_input(size: int) -> None:
+    """Add bytes that were read of a compressed file."""
+    add_metrics(input=size)
 
 
 @cache

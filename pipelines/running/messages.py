@@ -14,3 +14,11 @@ def write_line(line: str, stream: TextIO | None = None) -> None:
     with suppress(OSError, ValueError, AttributeError):  # closed, full, None, or without `flush`
         stream.write(f"{line}\n")
         stream.flush()
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return true if a stream is a terminal."""
+    try:
+        return stream is not None and stream.isatty()
+    except (AttributeError, ValueError):  # an object with `write` alone, or closed
+        return False

@@ -14,10 +14,13 @@ from importlib.util import find_spec
 from typing import Any, TextIO
 
 from pipelines.running.figures import snapshot
-from pipelines.running.messages import write_line
+from pipelines.running.messages import is_terminal, write_line
 
 LINE_SECONDS = 10.0
 REFRESH_SECONDS = 0.2
+
+BAR_WIDTH = 24
+AROUND_BAR = 16  # columns for the spinner, the time left, and the gaps
 
 DONE = "done"
 
@@ -46,7 +49,7 @@ class Progress:
         self._stage = snapshot()
         started = time.monotonic()
         stop = threading.Event()
-        show = self._bar if _is_terminal(self.stream) or has_widgets() else self._lines
+        show = self._bar if is_terminal(self.stream) or has_widgets() else self._lines
         arguments = (name, unit, total, stop)
         watcher = threading.Thread(target=show, args=arguments, daemon=True)
         if not self.quiet:
@@ -85,36 +88,34 @@ class Progress:
         from rich.console import Console
         from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
+        from rich.table import Column
 
+        console = Console() if has_widgets() else Console(file=self.stream)
+        full = Column(no_wrap=True, min_width=BAR_WIDTH)
         columns: list[Any] = [
             SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[amounts]}"),
-            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn(
+                "{task.description}", table_column=Column(no_wrap=True, min_width=len(name))
+            ),
+            BarColumn(bar_width=BAR_WIDTH, table_column=full),
+            TextColumn("{task.fields[amounts]}", table_column=Column(no_wrap=True)),
+            TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
         ]
+        room = console.width - len(name) - BAR_WIDTH - AROUND_BAR
         started = time.monotonic()
-        console = Console() if has_widgets() else Console(file=self.stream)
         with Bars(*columns, console=console) as bars:
             task = bars.add_task(name, total=None, amounts="")
             stopped = False
             while not stopped:
                 stopped = stop.wait(REFRESH_SECONDS)
                 done = snapshot() - self._stage
-                amounts = ", ".join(_amounts(done, time.monotonic() - started))
+                amounts = _fitting(_amounts(done, time.monotonic() - started), room)
                 known = (
                     total if total and done[unit] else None
                 )  # some runners say nothing until the end
                 bars.update(task, total=known, completed=min(done[unit], total), amounts=amounts)
             if total and self.ended == DONE:
                 bars.update(task, total=total, completed=total)
-
-
-def _is_terminal(stream: TextIO | None) -> bool:
-    try:
-        return stream is not None and stream.isatty()
-    except (AttributeError, ValueError):  # an object with `write` alone, or closed
-        return False
 
 
 def has_widgets() -> bool:
@@ -131,5 +132,18 @@ def _amounts(done: Counter[str], seconds: float) -> list[str]:
     if done["bytes"]:
         megabytes = done["bytes"] / 1e6
         parts.append(f"{megabytes:,.0f} MB, {megabytes / max(seconds, 1e-9):,.0f} MB/s")
-    parts += [f"{n:,} {name}" for name, n in done.items() if name != "bytes" and n]
-    return parts
+    shown = {name: n for name, n in done.items() if name not in ("bytes", "input") and n}
+    return parts + [f"{n:,} {_noun(name, n)}" for name, n in shown.items()]
+
+
+def _fitting(amounts: list[str], width: int) -> str:
+    """The first of the amounts, as many as fit."""
+    while len(amounts) > 1 and len(", ".join(amounts)) > width:
+        amounts = amounts[:-1]
+    return ", ".join(amounts)
+
+
+def _noun(name: str, number: int) -> str:
+    """The name of a figure before a number: "1 shard", "2 truncated rows"."""
+    noun = name.replace("_", " ")
+    return noun.removesuffix("s") if number == 1 else noun

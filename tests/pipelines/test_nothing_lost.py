@@ -356,7 +356,7 @@ def test_with_smoothing_words_are_those_of_the_text_everywhere(tmp_path: Path) -
     plain = done("train", path, "--output", tmp_path / "plain", *SIZE)
     words = [line for line in outcome.out.splitlines() if line.startswith("words: ")]
     assert words == [line for line in plain.out.splitlines() if line.startswith("words: ")]
-    assert "tokens per word, by the smoothed counts: " in outcome.out
+    assert "tokens per pre-token, by the smoothed counts: " in outcome.out
     records = [
         json.loads((tmp_path / name / "training.json").read_text()) for name in ("tok", "plain")
     ]

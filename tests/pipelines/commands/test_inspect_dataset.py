@@ -42,7 +42,7 @@ def test_the_first_rows_are_shown_as_text(tmp_path: Path, tokenizer: str) -> Non
         f"tokenizer: {tok.digest}, 80 tokens",
         "rows: 41, 1 of them null",
         f"tokens: {noted['tokens']:,} with special tokens, 0.00% of them unknown",
-        f"word tokens: {words:,}, {words / noted['words']:.3f} per word",
+        f"word tokens: {words:,}, {words / noted['words']:.3f} per pre-token",
     ]
     blocks = shown.strip().split("\n\n")[1:]
     assert len(blocks) == 6

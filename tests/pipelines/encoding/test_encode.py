@@ -197,7 +197,7 @@ def test_the_summary_warns_of_many_unknown_tokens(tmp_path: Path, tokenizer: str
         "read: 1 rows, 0.0 MB of text",
         "shards: 1",
         "tokens: 4 of texts, 50.00% of them unknown",
-        "word tokens: 4, 1.000 per word",
+        "word tokens: 4, 1.000 per pre-token",
         f"dataset: {tmp_path / 'out'}",
     ]
     warning = "warning: 50.0% of the tokens are [UNK]; does the tokenizer fit the text?"

@@ -164,7 +164,7 @@ def test_the_directory_holds_the_files_that_are_promised(tmp_path: Path) -> None
     assert outcome.out.splitlines()[1:] == [
         f"words: {total:,}, distinct: {len(words):,}",
         f"vocabulary: 100 tokens, {len(rows)} merges",
-        f"word tokens: {tokens:,}, {tokens / total:.3f} per word",
+        f"word tokens: {tokens:,}, {tokens / total:.3f} per pre-token",
         "unknown words: 0.00%",
         f"tokenizer: {tmp_path / 'tok'}",
     ]
