@@ -22,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     interrupted. `argv`: the arguments, if this is not the command's own process."""
     is_own_process = argv is None
     if is_own_process:
+        _use_utf8()
         _open_standard_streams()
         for number in (signal.SIGTERM, signal.SIGHUP):  # as SIGINT is
             if signal.getsignal(number) is not signal.SIG_IGN:
@@ -45,6 +46,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     if is_own_process:
         _end(status)
     sys.exit(status)
+
+
+def _use_utf8() -> None:
+    """Start the process again in Python's UTF-8 mode, unless names of files are UTF-8 already: they
+    are, whatever the locale says."""
+    if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, sys.orig_argv)
 
 
 def _open_standard_streams() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.options import parted
-from pipelines.commands.summary import print_tokens
+from pipelines.commands.summary import counted, print_tokens
 from pipelines.encoding.directory.encoded_directory import (
     MANIFEST,
     SECOND_FILES,
@@ -117,8 +117,8 @@ def _print_lines(
     path: str, manifest: dict[str, Any], rows: Iterator[tuple[str, int, Any]], tokenizer: Tokenizer
 ) -> None:
     """Prints lines for people."""
-    print(f"dataset: {path}, {_number_of_shards(manifest):,} shards")
-    print(f"tokenizer: {manifest['tokenizer']}, {len(tokenizer):,} tokens")
+    print(f"dataset: {path}, {counted(_number_of_shards(manifest), 'shard')}")
+    print(f"tokenizer: {manifest['tokenizer']}, {counted(len(tokenizer), 'token')}")
     print(f"rows: {manifest['rows']:,}, {manifest['nulls']:,} of them null")
     print_tokens(manifest)
     layout = manifest["options"].get("layout") or {}

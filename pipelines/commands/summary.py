@@ -31,10 +31,15 @@ def finish(done: Result, how: How, print_lines: Callable[[], None]) -> None:
         say(f"warning: {warning}")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things: "1 row", "2,000 rows"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def print_corpus(totals: dict[str, Any], min_word_count: int = 1) -> None:
     """Prints what was read."""
     if "rows" in totals:
-        print(f"read: {totals['rows']:,} rows, {totals['bytes'] / 1e6:,.1f} MB of text")
+        print(f"read: {counted(totals['rows'], 'row')}, {totals['bytes'] / 1e6:,.1f} MB of text")
     if "words" in totals:
         kept = f" (of {min_word_count:,} and more)" if min_word_count > 1 else ""
         print(f"words: {totals['words']:,}, distinct: {totals['distinct_words']:,}{kept}")
@@ -58,7 +63,7 @@ def print_tokens(manifest: dict[str, Any]) -> None:
         print(f"special tokens written in texts: {manifest['special_tokens']:,}")
     if manifest["truncated_rows"]:
         rows, tokens = manifest["truncated_rows"], manifest["truncated_tokens"]
-        print(f"truncated: {rows:,} rows, by {tokens:,} tokens")
+        print(f"truncated: {counted(rows, 'row')}, by {counted(tokens, 'token')}")
 
 
 def say(text: str) -> None:

@@ -32,6 +32,7 @@ from wordpiece_core.errors import OptionError, WordpieceError
 
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
+_pipelines_of: set[int] = set()  # ids of processes: a fork has a copy
 _STEP = " [while running '"  # Beam adds this to a message, with the name of the step
 
 
@@ -96,6 +97,7 @@ def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
     figures = PipelineFigures()
     runner = None
     if is_local(options):
+        _check_not_forked()
         # imported only here, because it changes classes of Beam
         from pipelines.running.local_beam import local_runner
 
@@ -118,6 +120,17 @@ def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[s
                 raise
     except Exception as error:
         raise _raised(error) from error
+
+
+def _check_not_forked() -> None:
+    """OptionError in a process that was forked after a job. It lacks the threads that Beam keeps
+    for the next pipeline, so that this one would wait for ever."""
+    _pipelines_of.add(os.getpid())
+    if len(_pipelines_of) > 1:
+        raise OptionError(
+            "a job has run before this process was forked, and its threads are missing here; start"
+            " the process with multiprocessing.get_context('spawn')"
+        )
 
 
 @contextmanager

@@ -3,6 +3,7 @@ that the caller is processing."""
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +18,9 @@ R = TypeVar("R")
 def _threads(count: int) -> ThreadPoolExecutor:
     """The threads that all work of this process shares."""
     return ThreadPoolExecutor(count, thread_name_prefix="kernel")
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # a fork has none of the threads
 
 
 def in_threads(work: Callable[[T], R], items: Iterator[T], threads: int) -> Iterator[R]:

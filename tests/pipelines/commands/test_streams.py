@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shlex
 import subprocess
@@ -85,3 +86,13 @@ def test_functions_do_not_need_standard_error(
     shard = write_shard(tmp_path / "in.txt", ["hello world", "hello"])
     monkeypatch.setattr(sys, "stderr", stream)
     assert pipelines.count(shard, output=tmp_path / "out").totals["rows"] == 2
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX"])
+def test_names_of_files_are_utf8_in_every_locale(tmp_path: Path, locale: str) -> None:
+    shard = write_shard(tmp_path / "\xfcbung" / "\xe4.jsonl", ["hello world"])
+    ascii_names = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for name in (shard, str(tmp_path / "\xfcbung"), f"{tmp_path}/*bung/*.jsonl"):
+        call = ["count", name, "--output", str(tmp_path / "\xf6ut"), *ONE_WORKER]
+        outcome = process(*call, env=os.environ | ascii_names)
+        assert (outcome.status, outcome.out.splitlines()[0]) == (0, "read: 1 row, 0.0 MB of text")

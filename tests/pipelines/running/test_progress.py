@@ -1,4 +1,4 @@
-"""What a person sees of a running job."""
+"""Progress of a running job, for people."""
 
 from __future__ import annotations
 

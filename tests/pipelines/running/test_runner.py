@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -70,3 +72,34 @@ def test_a_pipeline_leaves_nothing_in_the_temporary_directory(
     with nullcontext() if at == "end" else raised:
         run_pipeline(build, [])
     assert list(tmp_path.iterdir()) == []
+
+
+FORKED = """
+import multiprocessing, sys, pipelines
+from wordpiece_core import OptionError
+
+def count(place):
+    try:
+        return pipelines.count("a.txt", output=place, quiet=True).totals["words"]
+    except OptionError as error:
+        return str(error)
+
+if __name__ == "__main__":
+    open("a.txt", "w").write("a b c")
+    first = sys.argv[1] == "before" or count("parent")
+    with multiprocessing.get_context(sys.argv[2]).Pool(1) as pool:
+        print(pool.apply_async(count, ("child",)).get(timeout=60))
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "method", "said"),
+    [("before", "fork", "3"), ("after", "spawn", "3"), ("after", "fork", "get_context('spawn')")],
+)
+def test_a_job_in_a_child_runs_or_says_how(
+    tmp_path: Path, moment: str, method: str, said: str
+) -> None:
+    (tmp_path / "forked.py").write_text(FORKED)
+    command = [sys.executable, "forked.py", moment, method]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert said in done.stdout, done.stderr
