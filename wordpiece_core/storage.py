@@ -104,10 +104,6 @@ def _google(bucket: str, options: dict[str, Any]) -> fs.FileSystem:
 def _by_fsspec(uri: str, options: str) -> tuple[fs.FileSystem, str]:
     from fsspec.core import url_to_fs
 
-    if uri.startswith("hf://"):
-        from huggingface_hub.utils import disable_progress_bars
-
-        disable_progress_bars()  # of single files: a job has its own
     filesystem, inner = url_to_fs(uri, **_options(options))
     filesystem.dircache.clear()  # listings of before: another process may have written since
     return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), inner.rstrip("/")

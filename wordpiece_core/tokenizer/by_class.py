@@ -7,11 +7,8 @@ type of model in its `config.json`. Many of these classes build the tokenizer an
 
 from __future__ import annotations
 
-import os
 import re
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -96,31 +93,30 @@ def built(read: Callable[[str], bytes | None], path: str, name: str) -> tuple[st
     Raises OptionError if the library is not installed, and InputError if it cannot load the
     directory, or if the tokenizer is written in Python.
     """
-    with _quiet():
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        has_file = read("tokenizer.json") is not None
+        file = f", or give {path.rstrip('/')}/tokenizer.json to take that file as it is"
+        raise OptionError(
+            f"{path}: its class {name} is one of the library transformers;"
+            f" {INSTALL}{file if has_file else ''}"
+        ) from error
+    with TemporaryDirectory() as directory:
+        for file in FILES:
+            data = read(file)
+            if data is not None:
+                Path(directory, file).write_bytes(data)
         try:
-            from transformers import AutoTokenizer
-        except ImportError as error:
-            has_file = read("tokenizer.json") is not None
-            file = f", or give {path.rstrip('/')}/tokenizer.json to take that file as it is"
-            raise OptionError(
-                f"{path}: its class {name} is one of the library transformers;"
-                f" {INSTALL}{file if has_file else ''}"
+            made = AutoTokenizer.from_pretrained(
+                directory, local_files_only=True, trust_remote_code=False
+            )
+        except Exception as error:  # of any library that it calls
+            reason = re.sub(re.escape(directory), "it", one_line(error))
+            raise InputError(
+                f"{path}: transformers cannot load its class {name} ({reason}); give a"
+                " tokenizer.json"
             ) from error
-        with TemporaryDirectory() as directory:
-            for file in FILES:
-                data = read(file)
-                if data is not None:
-                    Path(directory, file).write_bytes(data)
-            try:
-                made = AutoTokenizer.from_pretrained(
-                    directory, local_files_only=True, trust_remote_code=False
-                )
-            except Exception as error:  # of any library that it calls
-                reason = re.sub(re.escape(directory), "it", one_line(error))
-                raise InputError(
-                    f"{path}: transformers cannot load its class {name} ({reason}); give a"
-                    " tokenizer.json"
-                ) from error
     backend = getattr(made, "backend_tokenizer", None)
     if backend is None:
         raise InputError(
@@ -130,20 +126,3 @@ def built(read: Callable[[str], bytes | None], path: str, name: str) -> tuple[st
     roles = {role: getattr(made, role, None) for role in ROLE_NAMES}
     text: str = backend.to_str()
     return text, {role: str(token) for role, token in roles.items() if token is not None}
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps the advice of `transformers` off the terminal."""
-    quiet = {"TRANSFORMERS_VERBOSITY": "critical", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}
-    before = {name: os.environ.get(name) for name in quiet}
-    os.environ.update(quiet)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,6 @@ from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import model_kind
 from wordpiece_core.tokenizer.models import Layout, Library, Template
 
-PARALLELISM = "TOKENIZERS_PARALLELISM"
 TEXTS_AT_ONCE = 64  # their tokens are Python objects for a while
 MOST_IDS = 1 << 24  # with those that have no token
 CHUNKS_AT_ONCE = 4096  # of a word table
@@ -182,9 +180,6 @@ def loaded(text: str, hides: bool, /) -> tuple[Any, Any]:
         raise OptionError(
             "to encode with the library tokenizers: pip install tokenizers"
         ) from error
-    # The threads of a job are those that call the library. With threads of its own for each of
-    # them there would be too many.
-    os.environ.setdefault(PARALLELISM, "false")
     with one_line_errors("the library tokenizers cannot read it"):
         tokenizer = Tokenizer.from_str(text)
     tokenizer.no_padding()

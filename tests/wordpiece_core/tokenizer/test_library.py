@@ -398,20 +398,33 @@ def test_an_inspection_has_tokens_and_words(tmp_path: Path) -> None:
     assert inspection.reasons is None
 
 
-def test_threads_are_those_of_the_job(tmp_path: Path) -> None:
+USE = """
+import logging, os, signal, sys, threading, warnings
+before = {**os.environ}, [*warnings.filters], logging.getLogger().filters[:], threading.excepthook
+handlers = {s: signal.getsignal(s) for s in signal.valid_signals()}
+import pipelines, wordpiece_core as wp
+for path in sys.argv[1:]:
+    wp.Tokenizer.load(path).encode(["the"], add_special_tokens=False)
+pipelines.count("a.txt", output="words", quiet=True)
+after = {**os.environ}, [*warnings.filters], logging.getLogger().filters[:], threading.excepthook
+ours = [f for f in after[1] if f not in before[1] and "wordpiece" in str(f)]
+assert after[0] == before[0], {**after[0].items() - before[0].items()}
+assert (ours, after[2:]) == ([], before[2:]), (ours, after[2:])
+assert handlers == {s: signal.getsignal(s) for s in signal.valid_signals()}
+"""
+
+
+def test_use_from_python_changes_nothing_of_the_process(tmp_path: Path) -> None:
     KINDS["word level"].save(str(tmp_path / "tokenizer.json"))
-    code = (
-        "import os, sys, warnings, wordpiece_core as wp; warnings.simplefilter('ignore');"
-        "wp.Tokenizer.load(sys.argv[1]).encode(['the']);"
-        "print(os.environ['TOKENIZERS_PARALLELISM'])"
-    )
-    for given_value, found in ((None, "false"), ("true", "true")):
-        environment = {k: v for k, v in os.environ.items() if k != "TOKENIZERS_PARALLELISM"}
-        if given_value is not None:
-            environment["TOKENIZERS_PARALLELISM"] = given_value
-        call = [sys.executable, "-c", code, str(tmp_path)]
-        done = subprocess.run(call, env=environment, check=True, capture_output=True, text=True)
-        assert done.stdout.strip() == found
+    own = tmp_path / "own"  # which transformers builds
+    own.mkdir()
+    (own / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n")
+    (own / "tokenizer_config.json").write_text('{"tokenizer_class": "MPNetTokenizer"}')
+    (tmp_path / "a.txt").write_text("a b")
+    environment = {k: v for k, v in os.environ.items() if k != "TOKENIZERS_PARALLELISM"}
+    call = [sys.executable, "-c", USE, str(tmp_path), str(own)]
+    done = subprocess.run(call, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_without_the_library_an_error_says_what_to_install(
