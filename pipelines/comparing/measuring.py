@@ -23,8 +23,8 @@ from pipelines.comparing.steps import (
     CountChunks,
     GroupKey,
     MeasureChunks,
-    PackedTokenizers,
     Spread,
+    StoredTokenizers,
     WriteMeasures,
     read_measures,
 )
@@ -75,21 +75,21 @@ def measure_all(
     )
     total_bytes = sum(map(bytes_of, parts))
     partitions = _partitions(total_bytes, options.worker_memory)
-    packed = PackedTokenizers.of(tokenizers)
     largest_first = sorted(parts, key=bytes_of, reverse=True)
     with work_directory(options.work_dir, beam_args) as directory:
+        stored = StoredTokenizers.write(tokenizers, directory)
 
         def build(pipeline: beam.Pipeline) -> None:
             ranges = pipeline | Spread(largest_first)
             if is_table:
-                measures = ranges | "measure" >> beam.ParDo(MeasureChunks(packed, partitions))
+                measures = ranges | "measure" >> beam.ParDo(MeasureChunks(stored, partitions))
             else:
-                count = beam.ParDo(CountChunks(packed, options, partitions))
+                count = beam.ParDo(CountChunks(stored, options, partitions))
                 counted = ranges | "count" >> count.with_outputs("measures", main="chunks")
                 measured = (
                     counted.chunks
                     | "gather chunks" >> beam.GroupByKey()
-                    | "measure" >> beam.ParDo(MeasureChunks(packed, partitions))
+                    | "measure" >> beam.ParDo(MeasureChunks(stored, partitions))
                 )
                 measures = (counted.measures, measured) | "all" >> beam.Flatten()
             (

@@ -9,8 +9,8 @@ Measures add up, so the result does not depend on which chunks are measured toge
 
 from __future__ import annotations
 
+import hashlib
 import json
-import pickle
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +33,7 @@ from pipelines.running.figures import add_metrics
 from wordpiece_core import Tokenizer, _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.measures import Measures, measure
+from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.uri import join
 
 SHUFFLED = "zstd"  # compresses what goes through the shuffle
@@ -47,25 +48,31 @@ REPLACED: GroupKey = (-1, None)  # the key of the number of replaced sequences
 
 
 @dataclass(frozen=True)
-class PackedTokenizers:
-    """Tokenizers as bytes, so that the graph of a pipeline is small. Vocabularies that share their
-    tokens are hardly larger than one."""
+class StoredTokenizers:
+    """Tokenizers in a file that all workers reach, so that the graph of a pipeline stays small."""
 
-    data: bytes
+    path: str
 
     @classmethod
-    def of(cls, tokenizers: Iterable[Tokenizer]) -> PackedTokenizers:
-        return cls(zlib.compress(pickle.dumps(list(tokenizers)), 1))
+    def write(cls, tokenizers: Iterable[Tokenizer], directory: str) -> StoredTokenizers:
+        """Write tokenizers into a directory."""
+        plain = [{"spec": each.spec.plain(), "unk_scope": each.unk_scope} for each in tokenizers]
+        data = json.dumps(plain).encode()
+        path = join(directory, f"tokenizers-{hashlib.sha256(data).hexdigest()[:16]}.json")
+        outputs.write_bytes(path, data)
+        return cls(path)
 
-    def unpacked(self) -> list[Tokenizer]:
-        """The tokenizers. Workers that are threads of one process share them."""
-        return _unpacked(self.data)
+    def read(self) -> list[Tokenizer]:
+        """Return the tokenizers. Workers that are threads of one process share them."""
+        return _read_tokenizers(self.path)
 
 
 @lru_cache(maxsize=2)
-def _unpacked(data: bytes) -> list[Tokenizer]:
-    tokenizers: list[Tokenizer] = pickle.loads(zlib.decompress(data))
-    return tokenizers
+def _read_tokenizers(path: str) -> list[Tokenizer]:
+    return [
+        Tokenizer.of(TokenizerSpec.of_plain(each["spec"]), each["unk_scope"])
+        for each in outputs.read_json(path)
+    ]
 
 
 @dataclass
@@ -122,13 +129,13 @@ class CountChunks(CountTexts):
     shuffle."""
 
     def __init__(
-        self, packed: PackedTokenizers, options: MeasureOptions, partitions: Partitions
+        self, stored: StoredTokenizers, options: MeasureOptions, partitions: Partitions
     ) -> None:
-        self.packed, self.options, self.partitions = packed, options, partitions
+        self.stored, self.options, self.partitions = stored, options, partitions
 
     def start_bundle(self) -> None:
         super().start_bundle()
-        self.tokenizers = self.packed.unpacked()
+        self.tokenizers = self.stored.read()
         self.counter = _kernel.WordCounter.of_chunks(most_bytes=self.options.worker_memory)
         self.tally, self.groups = Tally(), set[Group]()
 
@@ -173,11 +180,11 @@ class MeasureChunks(beam.DoFn):
     """Measures the chunks of partitions, whose partial tables are merged as far as memory goes; or
     the words of row groups of a word table."""
 
-    def __init__(self, packed: PackedTokenizers, partitions: Partitions) -> None:
-        self.packed, self.partitions = packed, partitions
+    def __init__(self, stored: StoredTokenizers, partitions: Partitions) -> None:
+        self.stored, self.partitions = stored, partitions
 
     def start_bundle(self) -> None:
-        self.tokenizers, self.tally = self.packed.unpacked(), Tally()
+        self.tokenizers, self.tally = self.stored.read(), Tally()
 
     def process(self, part: WordRange | tuple[int, Iterable[tuple[Group, bytes]]]) -> Iterator[Any]:
         if isinstance(part, WordRange):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 
-from pipelines.comparing.steps import PackedTokenizers, Spread
+from pipelines.comparing.steps import Spread, StoredTokenizers
 from pipelines.counting.steps import bytes_of
 from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
 from pipelines.files import outputs
@@ -44,13 +44,13 @@ def notable_words(
     ranges = [part for part in word_ranges(table) if part.rows]
     if not ranges:
         raise InputError(f"{table.path}: no words in the table")
-    packed = PackedTokenizers.of(tokenizers)
+    stored = StoredTokenizers.write(tokenizers, directory)
 
     def build(pipeline: beam.Pipeline) -> None:
         (
             pipeline
             | Spread(ranges)
-            | "tokenize" >> beam.ParDo(_TokenizeWords(packed))
+            | "tokenize" >> beam.ParDo(_TokenizeWords(stored))
             | "combine" >> beam.CombineGlobally(combined)
             | "write" >> beam.Map(_write, join(directory, NOTABLE))
         )
@@ -68,8 +68,8 @@ def _write(words: NotableWords, path: str) -> None:
 class _TokenizeWords(beam.DoFn):
     """Tokenizes the words of row groups, and emits the notable words of each bundle."""
 
-    def __init__(self, packed: PackedTokenizers) -> None:
-        self.packed = packed
+    def __init__(self, stored: StoredTokenizers) -> None:
+        self.stored = stored
 
     def start_bundle(self) -> None:
         self.notable = NotableWords()
@@ -77,7 +77,7 @@ class _TokenizeWords(beam.DoFn):
     def process(self, part: WordRange) -> None:
         words = read_words(part)
         for start in range(0, len(words), WORDS_AT_ONCE):
-            found = tokenize_words(words.slice(start, WORDS_AT_ONCE), self.packed.unpacked())
+            found = tokenize_words(words.slice(start, WORDS_AT_ONCE), self.stored.read())
             self.notable = combined([self.notable, found])
         add_metrics(words=part.rows, bytes=bytes_of(part))
 

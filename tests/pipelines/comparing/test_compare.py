@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -243,3 +244,19 @@ def test_errors_are_one_line_that_names_the_fix(
         assert len(outcome.lines) == 1, outcome.err
     with pytest.raises(OptionError, match="a path or a Tokenizer"):
         pipelines.compare([3], on=corpus)
+
+
+def test_the_graph_of_the_pipeline_has_no_vocabulary(
+    corpus: Path, uncased: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs = []
+
+    def run(pipeline: beam.Pipeline, *args: Any, **options: Any) -> Any:
+        graphs.append(pipeline.to_runner_api().SerializeToString())
+        return run_pipeline(pipeline, *args, **options)
+
+    run_pipeline = beam.Pipeline.run
+    monkeypatch.setattr(beam.Pipeline, "run", run)
+    tokens = [f"token{number}" for number in range(100_000)]
+    pipelines.compare([uncased, Tokenizer(["[UNK]", *tokens])], on=corpus, quiet=True)
+    assert max(map(len, graphs)) < 100_000
