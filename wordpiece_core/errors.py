@@ -108,6 +108,11 @@ class UnknownOptionError(OptionError, TypeError):
     """An option that does not exist: for Python an unexpected keyword argument."""
 
 
+def is_fault(error: BaseException) -> bool:
+    """True for an error of a library, including a panic of one in Rust, not for an interrupt."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
 def one_line(error: BaseException) -> str:
     """The message of `error` on one line, without the repetitions of Arrow's I/O errors, and
     without what Google's library says about itself."""

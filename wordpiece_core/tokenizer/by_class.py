@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line
+from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, is_fault, one_line
 from wordpiece_core.tokenizer.files import ROLE_NAMES
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.merges_files import GPT2_CLASS, ROBERTA_CLASS
@@ -70,13 +70,13 @@ def class_of(config: Json, model: Json) -> tuple[str | None, bool]:
         named = next(filter(None, reversed(own)), own) if isinstance(own, list) else own
         return str(named), True
     named = config.get("tokenizer_class") or model.get("tokenizer_class")
-    kind = model.get("model_type")
+    kind = model.get("model_type") if isinstance(model.get("model_type"), str) else None
     name = named.removesuffix("Fast") if isinstance(named, str) else None
     if name is None or (name in TAKES_FILE and kind not in SAME_CLASS):
-        name = kind if isinstance(kind, str) else None
+        name = kind
     if name is None or name in TAKES_FILE:
         return ("fix_mistral_regex" if config.get("fix_mistral_regex") else None), False
-    if isinstance(kind, str) and SAME_CLASS.get(kind, kind) != SAME_CLASS.get(name, name):
+    if kind is not None and SAME_CLASS.get(kind, kind) != SAME_CLASS.get(name, name):
         return f"{name} of the model {kind}", False  # of some models another class is taken
     return SAME_CLASS.get(name, name), False
 
@@ -111,7 +111,9 @@ def built(read: Callable[[str], bytes | None], path: str, name: str) -> tuple[st
             made = AutoTokenizer.from_pretrained(
                 directory, local_files_only=True, trust_remote_code=False
             )
-        except Exception as error:  # of any library that it calls
+        except BaseException as error:  # of any library that it calls, or a panic
+            if not is_fault(error):
+                raise
             reason = re.sub(re.escape(directory), "it", one_line(error))
             raise InputError(
                 f"{path}: transformers cannot load its class {name} ({reason}); give a"

@@ -15,16 +15,22 @@ from typing import Any
 import pyarrow as pa
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line, shown
+from wordpiece_core.errors import (
+    InputError,
+    OptionError,
+    TokenizerWarning,
+    is_fault,
+    one_line,
+    shown,
+)
 from wordpiece_core.rules import truncated_lengths
 from wordpiece_core.symbols import BYTES, ROLES, SPACE_MARK
 from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec, usual_roles
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import model_kind
-from wordpiece_core.tokenizer.models import Layout, Library, Template
+from wordpiece_core.tokenizer.models import MOST_IDS, Layout, Library, Template
 
 TEXTS_AT_ONCE = 64  # their tokens are Python objects for a while
-MOST_IDS = 1 << 24  # with those that have no token
 CHUNKS_AT_ONCE = 4096  # of a word table
 BEFORE = "a"  # what each chunk of a word table is tokenized after, with a space between
 FAILED = "the library tokenizers cannot encode it"
@@ -76,6 +82,8 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
         raise OptionError(f"{refusal}, or {error}") from error
     except InputError as error:
         raise InputError(f"{refusal}; and {error}") from error
+    added_tokens = tokenizer.get_added_tokens_decoder().values()
+    _check_normalized(tokenizer, added_tokens, path)
     ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
     rows = _processed(value.get("post_processor"), path)
     added = (i for row in rows for i, w in zip(row.ids, row.word_ids, strict=True) if w is None)
@@ -83,7 +91,7 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
     if size > MOST_IDS:
         raise InputError(f"{path}: there is an id {size - 1:,}, and only {MOST_IDS:,} are possible")
     vocab = _tokens_by_id(tokenizer, ids, size)
-    special = [t.content for t in tokenizer.get_added_tokens_decoder().values() if t.special]
+    special = [token.content for token in added_tokens if token.special]
     processor = json.dumps(value.get("post_processor"))
     is_fixed = '"BertProcessing"' in processor or '"RobertaProcessing"' in processor
     around = Template(_layout(rows[0], vocab), _layout(rows[1], vocab), fixed_type=is_fixed)
@@ -97,6 +105,20 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
         roles=_roles(value, model, ids),
         added=around,
     )
+
+
+def _check_normalized(tokenizer: Any, added_tokens: Iterable[Any], path: str) -> None:
+    """InputError for an added token whose normalized content is empty. The library finds it inside
+    of characters, and fails for most texts."""
+    normalizer = tokenizer.normalizer
+    for token in added_tokens if normalizer is not None else ():
+        with one_line_errors(f"{path}: the library tokenizers cannot normalize {token.content!r}"):
+            normalized = normalizer.normalize_str(token.content)
+        if token.normalized and not normalized:
+            raise InputError(
+                f"{path}: added token {token.content!r} is empty once it is normalized; set its"
+                " `normalized` to false"
+            )
 
 
 def _tokens_by_id(tokenizer: Any, ids: Mapping[str, int], size: int) -> list[str]:
@@ -197,7 +219,7 @@ def one_line_errors(what: str) -> Iterator[None]:
     except InputError:
         raise
     except BaseException as error:
-        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+        if is_fault(error):
             raise InputError(f"{what} ({one_line(error)})") from error
         raise
 

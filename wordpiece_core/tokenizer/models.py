@@ -10,6 +10,8 @@ from typing import Any
 
 from wordpiece_core.symbols import SPACE_MARK, WORD_END
 
+MOST_IDS = 1 << 24  # of a vocabulary, with ids that have no token
+
 # How the normalizer makes several spaces one, where the pre-tokenizer does not.
 STRIP = {"type": "Strip", "strip_left": False, "strip_right": True}
 REPLACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": SPACE_MARK}

@@ -299,6 +299,17 @@ def test_classes_that_are_not_of_tokenizers_are_named(tmp_path: Path) -> None:
     assert of_directory.digest == wp.Tokenizer.load(path / "tokenizer.json").digest
 
 
+def test_values_of_other_types_are_one_line(tmp_path: Path) -> None:
+    value = wordpiece_files(Random(2))["tokenizer.json"]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(value))
+    expected = wp.Tokenizer.load(tmp_path).digest
+    (tmp_path / "config.json").write_text('{"model_type": []}')
+    assert wp.Tokenizer.load(tmp_path).digest == expected  # no class is named
+    (tmp_path / "added_tokens.json").write_text('{"<new>": "12"}')
+    with pytest.raises(wp.InputError, match=r"added_tokens\.json"):
+        wp.Tokenizer.load(tmp_path)
+
+
 def test_without_transformers_a_class_is_named(tmp_path: Path) -> None:
     path = bert_japanese(tmp_path / "ja")
     with mock.patch.dict(sys.modules, {"transformers": None}):

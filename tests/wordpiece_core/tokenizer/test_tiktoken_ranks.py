@@ -183,6 +183,11 @@ def test_a_tekken_file_has_its_special_tokens_first(tmp_path: Path) -> None:
     for change, message in (
         ({"special_tokens": [{"rank": 30, "token_str": "x"}]}, "is not one of the first 30 ids"),
         ({"special_tokens": [{"rank": 3, "token_str": "<SPECIAL_4>"}]}, "two special tokens are"),
+        ({"special_tokens": [{"rank": 3, "token_str": []}]}, "is not one of the first 30 ids"),
+        (
+            {"config": value["config"] | {"default_num_special_tokens": 10**12}},
+            "default_vocab_size is",
+        ),
         ({"vocab": value["vocab"][:400]}, "the file may be truncated"),
         ({"vocab": value["vocab"][::-1]}, r"vocab\[0\] is .*, not token 0"),
         ({"config": {}}, "default_vocab_size is None"),
@@ -205,6 +210,11 @@ def test_a_tekken_file_has_its_special_tokens_first(tmp_path: Path) -> None:
             "r50k_base.tiktoken",
             text_of(RANKS) + "YWJjZGVm 50256\n",
             "50256 is the id of a token and",
+        ),
+        (
+            "r50k_base.tiktoken",
+            "IQ== 999999999\n",
+            "line 1: rank 999,999,999 is not below 16,777,216",
         ),
         ("r50k_base.tiktoken", "IQ== 0\nIg== 1\n", "no token for the byte 0; it may be truncated"),
     ],

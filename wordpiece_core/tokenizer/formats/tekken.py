@@ -10,6 +10,7 @@ from wordpiece_core.errors import InputError, shown
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.tiktoken_ranks import Encoding, spec_of_tokens
+from wordpiece_core.tokenizer.models import MOST_IDS
 
 TEKKEN = "tekken.json"
 # The special tokens of files that do not list them.
@@ -34,7 +35,7 @@ def read_tekken(value: Json, path: str) -> TokenizerSpec:
     size = get(config, "default_vocab_size", int, path)
     count = get(config, "default_num_special_tokens", int, path)
     vocab = get(value, "vocab", list, path)
-    if not 0 <= count < size <= count + len(vocab):
+    if not 0 <= count < size <= count + len(vocab) or size > MOST_IDS:
         raise InputError(
             f"{path}: default_vocab_size is {size}, with {count} special and {len(vocab)} other"
             " tokens; the file may be truncated"
@@ -60,7 +61,10 @@ def _special(value: Json, count: int, path: str) -> dict[str, int]:
     names = {number: f"<SPECIAL_{number}>" for number in range(count)}
     for token in listed:
         try:
-            names[range(count).index(token["rank"])] = token["token_str"]
+            rank, name = range(count).index(token["rank"]), token["token_str"]
+            if not isinstance(name, str):
+                raise TypeError
+            names[rank] = name
         except (TypeError, KeyError, ValueError):
             raise InputError(
                 f"{path}: special token {shown(token)} is not one of the first {count} ids"

@@ -30,7 +30,7 @@ from wordpiece_core.text_parts import (
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.tokenizer_json import ADDED_TOKEN_FLAGS, byte_level
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
-from wordpiece_core.tokenizer.models import ByteLevel
+from wordpiece_core.tokenizer.models import MOST_IDS, ByteLevel
 
 ENDING = ".tiktoken"
 RANK_NAMES = ("qwen.tiktoken", "tokenizer.model")  # of files in directories
@@ -196,6 +196,8 @@ def _ranks(data: bytes, path: str) -> dict[bytes, int]:
             raise InputError(
                 f"{path} line {number}: {said} is not a token in base64 and its rank"
             ) from None
+        if rank >= MOST_IDS:
+            raise InputError(f"{path} line {number}: rank {rank:,} is not below {MOST_IDS:,}")
         if not token or ranks.setdefault(token, rank) != rank:
             raise InputError(f"{path} line {number}: token {token!r} is empty or there twice")
     if len({*ranks.values()}) != len(ranks):

@@ -305,7 +305,9 @@ def _own_added_tokens(
     for token in added_tokens(value, path):
         check_added_token(token, path, [*ADDED_TOKEN_FLAGS, "special"])
         content = token["content"]
-        last = max(last, ids.setdefault(content, max(size, last + 1)))
+        number = ids.setdefault(content, max(size, last + 1))
+        if type(number) is int:  # `vocabulary_of` refuses others
+            last = max(last, number)
         listed.append(content)
     return listed, frozenset(listed) - of_model
 
