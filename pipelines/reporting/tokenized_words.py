@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from wordpiece_core import Tokenizer
 from wordpiece_core.measures import as_in_text, tokens_of
 from wordpiece_core.tokenizer.library import LibraryEncoder
+from wordpiece_core.training.exact_sums import EXACT, EXACT_LENGTH
 
 LISTED = 20  # words of a list
 TOKENIZERS = 8  # whose tokens are kept
@@ -87,19 +88,25 @@ def tokenize_words(words: pa.RecordBatch, tokenizers: Sequence[Tokenizer]) -> No
         }
     )
     several, known = pc.greater(ours.number, 1), pc.invert(ours.unknown)
+    one = pa.scalar(1, pa.int32())
     lists = {
         SEVERAL: _largest(SEVERAL, table, several, count),
-        COST: _largest(COST, table, several, pc.multiply(count, pc.subtract(ours.number, 1))),
+        COST: _largest(COST, table, several, _product(count, pc.subtract(ours.number, one))),
         UNKNOWN: _largest(UNKNOWN, table, ours.unknown, count),
     }
     for i, other in enumerate(others):
         # Words with an [UNK] are left out: it is few tokens for what it loses.
         both = pc.and_(known, pc.invert(other.unknown))
-        more = pc.multiply(count, pc.subtract(ours.number, other.number))
+        more = _product(count, pc.subtract(ours.number, other.number))
         compared = table.set_column(table.schema.get_field_index("others"), "others", other.tokens)
         for name, by in ((fewer_there(i), more), (fewer_here(i), pc.negate(more))):
             lists[name] = _largest(name, compared, pc.and_(both, pc.greater(by, 0)), by)
     return NotableWords(lists)
+
+
+def _product(count: pa.Array, number: pa.Array) -> pa.Array:
+    """Multiply counts by numbers of tokens. Products may exceed int64."""
+    return pc.multiply(count.cast(EXACT), number.cast(EXACT_LENGTH))
 
 
 def fewer_there(other: int) -> str:
@@ -128,7 +135,7 @@ def _tokenized(tokenizer: Tokenizer, words: pa.Array) -> _Tokenized:
         is_unknown = pc.equal(tokens.flatten(), unknown_token)
         rows = pc.unique(pc.list_parent_indices(tokens).filter(is_unknown))
         unknown = pc.is_in(pa.array(range(len(words)), pa.int64()), value_set=rows)
-    return _Tokenized(tokens, tokens.value_lengths().cast(pa.int64()), unknown)
+    return _Tokenized(tokens, tokens.value_lengths(), unknown)
 
 
 def tokens_of_words(tokenizer: Tokenizer, words: pa.Array) -> tuple[pa.ListArray, str | None]:
@@ -160,7 +167,11 @@ def _largest(name: str, table: pa.Table, mask: pa.Array, by: pa.Array) -> list[T
     rows = table.take(keys["row"]).append_column("by", keys["by"]).to_pylist()
     return sorted(
         TokenizedWord(
-            -row["by"], row["word"], row["count"], tuple(row["tokens"]), tuple(row["others"] or ())
+            -int(row["by"]),
+            row["word"],
+            row["count"],
+            tuple(row["tokens"]),
+            tuple(row["others"] or ()),
         )
         for row in rows
     )

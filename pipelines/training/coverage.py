@@ -12,6 +12,7 @@ from pipelines.running.runner import local_cores
 from pipelines.running.threads import in_threads
 from wordpiece_core import Tokenizer
 from wordpiece_core.options import UNIGRAM, TrainingOptions
+from wordpiece_core.training.exact_sums import EXACT, EXACT_LENGTH
 
 MANY_UNKNOWN = 0.01  # of words, or of text that is left out: more is worth a warning
 
@@ -66,10 +67,11 @@ def used_tokens(table: WordTable, tokenizer: Tokenizer) -> set[int]:
 
 
 def _coverage(words: pa.RecordBatch, tokenizer: Tokenizer) -> Coverage:
-    ids, counts = tokenizer.encode(words["word"], add_special_tokens=False), words["count"]
-    tokens = pc.multiply(ids.value_lengths(), counts)
+    ids = tokenizer.encode(words["word"], add_special_tokens=False)
+    counts = words["count"].cast(EXACT)
+    tokens = pc.multiply(ids.value_lengths().cast(EXACT_LENGTH), counts)
     unknown = counts.take(_unknown_rows(tokenizer, ids))
-    return Coverage(*(pc.sum(numbers).as_py() or 0 for numbers in (counts, tokens, unknown)))
+    return Coverage(*(int(pc.sum(numbers).as_py() or 0) for numbers in (counts, tokens, unknown)))
 
 
 def _unknown_rows(tokenizer: Tokenizer, ids: pa.ListArray) -> pa.Array:

@@ -16,6 +16,7 @@ from wordpiece_core.symbols import BYTES, SPACE_MARK
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
+from wordpiece_core.training.exact_sums import EXACT, as_counts
 from wordpiece_core.training.rounds import (
     WORDS,
     Adding,
@@ -69,15 +70,20 @@ def _add_symbols(batches: list[Batch]) -> Batch:
 def merge_symbols(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """One row per symbol, from the kernel's `symbol_counts` of all parts of a word table.
 
-    Columns: `character`, `marked`, `count`, `first_rank`, `first_offset`.
+    Columns: `character`, `marked`, `count`, `first_rank`, `first_offset`. InputError if a count
+    exceeds 2^63 - 1.
     """
     table = pa.Table.from_batches(list(batches))
+    at = table.schema.get_field_index("count")
+    table = table.set_column(at, "count", table["count"].cast(EXACT))
     place = ["first_rank", "first_offset"]
     first = table.sort_by([(name, "ascending") for name in place])
     sums = first.group_by(["character", "marked"], use_threads=False).aggregate(
         [("count", "sum"), ("first_rank", "first"), ("first_offset", "first")]
     )
-    return sums.rename_columns(["character", "marked", "count", *place])
+    sums = sums.rename_columns(["character", "marked", "count", *place])
+    at = sums.schema.get_field_index("count")
+    return sums.set_column(at, "count", as_counts(sums["count"]))
 
 
 @dataclass(frozen=True)

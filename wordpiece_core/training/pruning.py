@@ -25,6 +25,7 @@ from wordpiece_core.tokenizer.composing import text_options
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe, Unigram, in_model
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
+from wordpiece_core.training.exact_sums import EXACT, TOO_LARGE
 from wordpiece_core.training.extension import Each, check_is_wordpiece
 from wordpiece_core.training.rounds import Batch
 from wordpiece_core.training.train import parts_of, word_batch
@@ -189,7 +190,7 @@ def _losses(base: TokenizerSpec, dropped: set[int], each: Each) -> _Losses:
         try:
             more = pc.add_checked(more, batch["losses"])
         except pa.ArrowInvalid as error:
-            raise InputError("the counts of words add up to more than 2^63 - 1") from error
+            raise InputError(TOO_LARGE) from error
         needed = pc.or_(needed, batch["is_needed"])
         missed = pc.or_(missed, batch["is_missed"])
     return _Losses(more.to_pylist(), _places(needed), _places(missed))
@@ -228,7 +229,7 @@ def _uses(spec: TokenizerSpec, each: Each) -> list[int]:
 
     def counted(words: Batch) -> Batch:
         ids = tokenizer.encode(words["word"], add_special_tokens=False)
-        counts = words["count"].take(pc.list_parent_indices(ids))
+        counts = words["count"].cast(EXACT).take(pc.list_parent_indices(ids))
         uses = pa.table([ids.flatten(), counts], ["token", "count"])
         summed = uses.group_by("token", use_threads=False).aggregate([("count", "sum")])
         return pa.record_batch([c.combine_chunks() for c in summed.columns], ["token", "count"])
@@ -236,7 +237,7 @@ def _uses(spec: TokenizerSpec, each: Each) -> list[int]:
     sums = [0] * len(spec.vocab)
     for batch in each(counted):
         for token, count in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            sums[token] += count
+            sums[token] += int(count)
     return sums
 
 

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
-from wordpiece_core import reference
+from wordpiece_core import _kernel, reference
 from wordpiece_core.errors import OptionError
+from wordpiece_core.training.alphabet import merge_symbols
+from wordpiece_core.training.train import word_batch
 
 from .test_extension import domains, tokenizer
+
+
+def test_uses_beyond_int64_are_exact() -> None:
+    words = {"ab": 9, "cd": 9, "xy": 1}
+    tok = wp.train(words, model="bpe", vocab_size=9, special_tokens=["[UNK]"]).tokenizer()
+    assert tok.tokenize("xab cd") == ["x", "ab</w>", "cd</w>"]
+    table = {"xab": 2**62, "aab": 2**62, "cd": 2**62 - 1}
+    pruned = wp.prune(tok, table, vocab_size=len(tok) - 1)
+    assert {*tok.vocab} - {*pruned.vocab} == {"cd</w>"}
+
+
+def test_counts_of_characters_beyond_int64_are_an_error() -> None:
+    parts = [{"a": 2**62}, {"a": 2**62}]
+    batches = [
+        pa.record_batch(
+            _kernel.symbol_counts(
+                word_batch(part), first_rank=i, min_word_count=1, max_word_length=9
+            )
+        )
+        for i, part in enumerate(parts)
+    ]
+    with pytest.raises(wp.InputError, match=r"add up to more than 2\^63 - 1"):
+        merge_symbols(batches)
 
 
 @given(domains(), st.integers(1, 12))

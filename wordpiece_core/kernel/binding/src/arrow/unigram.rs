@@ -121,10 +121,7 @@ impl TableSplitter {
     /// The runs of words, as a word table in any order.
     pub fn runs(&self, words: &RecordBatch) -> Result<RecordBatch> {
         let mut runs = RunCounts::default();
-        self.each_run(words, |run, _, count| {
-            add_run(&mut runs, run, count);
-            Ok(())
-        })?;
+        self.each_run(words, |run, _, count| add_run(&mut runs, run, count))?;
         word_table(runs.iter().map(|(run, &count)| (&**run, count)))
     }
 }
@@ -146,7 +143,7 @@ pub fn add_characters(batches: &[RecordBatch]) -> Result<RecordBatch> {
     let (mut counts, mut all) = (HashMap::default(), 0);
     with_rows(batches, |rows| {
         for (text, count) in rows {
-            all = add(all, count)?;
+            all = add(all, count)?; // no sum of a character is larger
             text.chars().for_each(|c| *counts.entry(c).or_insert(0) += count);
         }
         Ok(())
@@ -162,10 +159,7 @@ pub fn seed_batch(seeds: &[SeedPiece]) -> Result<RecordBatch> {
 /// The best seeds among the suffixes of a partition, the best first.
 pub fn seeds_in(suffixes: &[RecordBatch], most: usize) -> Result<RecordBatch> {
     let mut best = BestSeeds::new(most);
-    with_rows(suffixes, |rows| {
-        find_seeds(rows, &mut best);
-        Ok(())
-    })?;
+    with_rows(suffixes, |rows| find_seeds(rows, &mut best))?;
     seed_batch(&best.finish())
 }
 

@@ -76,8 +76,7 @@ impl PySuffixCounter {
         run(py, || {
             self.splitter.each_run(&words.0, |run, _, count| {
                 self.text += run.len();
-                add_run(&mut self.runs, run, count);
-                Ok(())
+                add_run(&mut self.runs, run, count)
             })
         })
     }
@@ -86,7 +85,7 @@ impl PySuffixCounter {
         run(py, || {
             let runs = std::mem::take(&mut self.runs);
             self.text = 0;
-            let parts = seeds::suffixes_of(&runs, self.max_length, self.partitions);
+            let parts = seeds::suffixes_of(&runs, self.max_length, self.partitions)?;
             let some = parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty());
             some.map(|(number, part)| Ok((number, word_table(part.iter().copied())?.into())))
                 .collect()
@@ -229,13 +228,12 @@ impl PyRunCorpus {
     fn add(&mut self, py: Python<'_>, runs: GivenBatch) -> PyResult<()> {
         run(py, || {
             let runs = WordTableBatch::new(&runs.0)?;
-            runs.rows()?.into_iter().for_each(|(run, count)| self.corpus.add(run, count));
-            Ok(())
+            runs.rows()?.into_iter().try_for_each(|(run, count)| self.corpus.add(run, count))
         })
     }
 
     fn seeds(&mut self, py: Python<'_>, max_length: usize, most: usize) -> PyResult<PyArrowArray> {
-        table(py, || tables::seed_batch(&self.corpus.seeds(max_length, most, self.threads)))
+        table(py, || tables::seed_batch(&self.corpus.seeds(max_length, most, self.threads)?))
     }
 
     fn sums(

@@ -156,13 +156,14 @@ impl Bpe {
                 Error::data(format!("merge {rank}: what it makes, {string:?}, is no token"))
             })?;
             let few = u32::try_from(rank).ok().filter(|&rank| rank != NONE);
-            let mut rank = few.ok_or_else(|| Error::data("merges: 2^32 or more"))?;
-            if tied.contains(&rank) {
+            let at = few.ok_or_else(|| Error::data("merges: 2^32 or more"))?;
+            let mut rank = at;
+            if tied.contains(&at) {
                 rank = rank_before;
             }
             rank_before = rank;
             if !hidden.contains(id) && !table.insert(left, right, rank) {
-                return Err(Error::data(format!("merge {rank}: the pair is there twice")));
+                return Err(Error::data(format!("merge {at}: the pair is there twice")));
             }
             made.push(*id);
         }

@@ -37,8 +37,12 @@ pub struct Corpus {
 
 impl Corpus {
     /// Adds a run that occurs `count` times.
-    pub fn add(&mut self, run: &str, count: u64) {
-        add_run(&mut self.added, run, count);
+    ///
+    /// # Errors
+    ///
+    /// Returns [`crate::base::error::Error::Overflow`] if the sum exceeds 2^63 - 1.
+    pub fn add(&mut self, run: &str, count: u64) -> Result<()> {
+        add_run(&mut self.added, run, count)
     }
 
     /// Puts the runs that were added side by side.
@@ -57,7 +61,16 @@ impl Corpus {
     }
 
     /// The best seeds.
-    pub fn seeds(&mut self, max_length: usize, most: usize, threads: usize) -> Vec<SeedPiece> {
+    ///
+    /// # Errors
+    ///
+    /// Returns [`crate::base::error::Error::Overflow`] if a sum of counts exceeds 2^63 - 1.
+    pub fn seeds(
+        &mut self,
+        max_length: usize,
+        most: usize,
+        threads: usize,
+    ) -> Result<Vec<SeedPiece>> {
         self.settle();
         let mut parts = vec![Vec::new(); SEED_PARTITIONS];
         for chunk in &self.chunks {
@@ -74,14 +87,12 @@ impl Corpus {
             || BestSeeds::new(most),
             |best, part| {
                 let part = part.lock().unwrap_or_else(PoisonError::into_inner).take();
-                find_seeds(part.unwrap_or_default(), best);
-                Ok(())
+                find_seeds(part.unwrap_or_default(), best)
             },
-        );
+        )?;
         let mut best = BestSeeds::new(most);
-        let found = found.expect("finding seeds cannot fail");
         found.into_iter().flat_map(BestSeeds::finish).for_each(|seed| best.push(seed));
-        best.finish()
+        Ok(best.finish())
     }
 
     /// Sums over all runs. `most_bytes`: of lattices that are kept for the next time.

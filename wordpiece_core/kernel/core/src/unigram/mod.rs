@@ -21,11 +21,11 @@
 //! let (mut corpus, mut characters) = (Corpus::default(), BTreeMap::new());
 //! for (word, count) in words {
 //!     splitter.each_run(word, &mut String::new(), |run, _| {
-//!         corpus.add(run, count);
+//!         corpus.add(run, count).unwrap();
 //!         run.chars().for_each(|c| *characters.entry(c).or_insert(0) += u128::from(count));
 //!     });
 //! }
-//! let seeds = corpus.seeds(16, 1000, 1).into_iter();
+//! let seeds = corpus.seeds(16, 1000, 1)?.into_iter();
 //! let seeds = seeds.map(|seed| (seed.piece.into(), u128::from(seed.count) * seed.characters as u128));
 //! let characters = characters.into_iter().map(|(c, count)| (c.to_string().into(), count));
 //! let mut model = first_model(characters.chain(seeds).collect())?;

@@ -7,20 +7,26 @@
 use foldhash::{HashMap, HashSet};
 use unicode_script::{Script, UnicodeScript};
 
+use crate::base::error::Result;
+use crate::base::sums::add;
 use crate::text::marks::SPACE_MARK;
 
-/// Runs, each with how often it occurs. The characters of all runs are fewer than 2^63, so that no sum
-/// of counts is too large.
+/// Runs, each with how often it occurs.
 pub type RunCounts = HashMap<Box<str>, u64>;
 
 /// Adds a run that occurs `count` times.
-pub fn add_run(runs: &mut RunCounts, run: &str, count: u64) {
+///
+/// # Errors
+///
+/// Returns [`crate::base::error::Error::Overflow`] if the sum exceeds 2^63 - 1.
+pub fn add_run(runs: &mut RunCounts, run: &str, count: u64) -> Result<()> {
     match runs.get_mut(run) {
-        Some(sum) => *sum += count,
+        Some(sum) => *sum = add(*sum, count)?,
         None => {
             runs.insert(run.into(), count);
         }
     }
+    Ok(())
 }
 
 const OUTSIDE: u8 = 0;

@@ -11,6 +11,8 @@
 use std::cmp::Reverse;
 
 use super::runs::RunCounts;
+use crate::base::error::Result;
+use crate::base::sums::add;
 
 /// The least count of a substring that is a seed.
 pub const LEAST_COUNT: u64 = 2;
@@ -94,11 +96,15 @@ pub fn partition(suffix: &str, partitions: usize) -> usize {
 }
 
 /// The suffixes of runs by partition, sorted, equal ones added up.
+///
+/// # Errors
+///
+/// Returns [`crate::base::error::Error::Overflow`] if a sum of counts exceeds 2^63 - 1.
 pub fn suffixes_of(
     runs: &RunCounts,
     max_length: usize,
     partitions: usize,
-) -> Vec<Vec<(&str, u64)>> {
+) -> Result<Vec<Vec<(&str, u64)>>> {
     let mut parts = vec![Vec::new(); partitions.max(1)];
     for (run, &count) in runs {
         each_suffix(run, max_length, |suffix| {
@@ -109,19 +115,18 @@ pub fn suffixes_of(
 }
 
 /// Sorts suffixes and adds up the counts of equal ones.
-fn sorted(suffixes: Vec<(&str, u64)>) -> Vec<(&str, u64)> {
+fn sorted(suffixes: Vec<(&str, u64)>) -> Result<Vec<(&str, u64)>> {
     // Most comparisons are settled by the first eight bytes, as one number.
     let mut keyed = suffixes.into_iter().map(|s| (first_bytes(s.0), s)).collect::<Vec<_>>();
     keyed.sort_unstable_by(|(a, (left, _)), (b, (right, _))| a.cmp(b).then(left.cmp(right)));
     let mut summed: Vec<(&str, u64)> = Vec::new();
     for (_, (suffix, count)) in keyed {
         match summed.last_mut() {
-            // The characters of all runs are fewer than 2^63: see `RunCharacters`.
-            Some(last) if last.0 == suffix => last.1 += count,
+            Some(last) if last.0 == suffix => last.1 = add(last.1, count)?,
             _ => summed.push((suffix, count)),
         }
     }
-    summed
+    Ok(summed)
 }
 
 fn first_bytes(text: &str) -> u64 {
@@ -132,27 +137,36 @@ fn first_bytes(text: &str) -> u64 {
 }
 
 /// Finds the seeds in suffixes of one partition.
-pub fn find_seeds(suffixes: Vec<(&str, u64)>, best: &mut BestSeeds) {
-    let suffixes = sorted(suffixes);
+///
+/// # Errors
+///
+/// Returns [`crate::base::error::Error::Overflow`] if a sum of counts exceeds 2^63 - 1.
+pub fn find_seeds(suffixes: Vec<(&str, u64)>, best: &mut BestSeeds) -> Result<()> {
+    let suffixes = sorted(suffixes)?;
     let mut open: Vec<(usize, u64)> = Vec::new(); // beginnings of the last suffix: bytes, count
     let mut last = "";
     for &(suffix, count) in &suffixes {
-        close(&mut open, last, common_bytes(last, suffix), best);
+        close(&mut open, last, common_bytes(last, suffix), best)?;
         open.push((suffix.len(), count));
         last = suffix;
     }
-    close(&mut open, last, 0, best);
+    close(&mut open, last, 0, best)
 }
 
 /// Ends the beginnings of the last suffix that are longer than what it shares with the next.
-fn close(open: &mut Vec<(usize, u64)>, last: &str, shared: usize, best: &mut BestSeeds) {
+fn close(
+    open: &mut Vec<(usize, u64)>,
+    last: &str,
+    shared: usize,
+    best: &mut BestSeeds,
+) -> Result<()> {
     let mut inner = 0;
     while let Some(&(length, count)) = open.last() {
         if length <= shared {
             break;
         }
         open.pop();
-        inner += count;
+        inner = add(inner, count)?;
         let piece = &last[..length];
         let characters = piece.chars().count();
         if inner >= LEAST_COUNT && characters >= LEAST_CHARACTERS {
@@ -160,10 +174,11 @@ fn close(open: &mut Vec<(usize, u64)>, last: &str, shared: usize, best: &mut Bes
         }
     }
     match open.last_mut() {
-        Some((length, count)) if *length == shared => *count += inner,
+        Some((length, count)) if *length == shared => *count = add(*count, inner)?,
         _ if inner > 0 && shared > 0 => open.push((shared, inner)),
         _ => {}
     }
+    Ok(())
 }
 
 /// How many bytes two strings have in common at their beginnings, as whole characters.
@@ -180,6 +195,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
+    use crate::unigram::runs::add_run;
 
     /// Every substring with its count, and with what follows it.
     fn by_brute_force(runs: &RunCounts, max_length: usize) -> BTreeMap<String, u64> {
@@ -205,6 +221,19 @@ mod tests {
     }
 
     #[test]
+    fn sums_of_counts_are_checked() {
+        let most = i64::MAX as u64;
+        let mut best = BestSeeds::new(10);
+        assert!(find_seeds(vec![("ab", most)], &mut best).is_ok());
+        assert!(find_seeds(vec![("ab", most), ("ab", 1)], &mut best).is_err());
+        assert!(find_seeds(vec![("abc", most), ("abd", 1)], &mut best).is_err());
+        assert!(find_seeds(vec![("ab", most), ("abd", 1)], &mut best).is_err());
+        let mut runs = RunCounts::default();
+        assert!(add_run(&mut runs, "ab", most).is_ok());
+        assert!(add_run(&mut runs, "ab", 1).is_err());
+    }
+
+    #[test]
     fn seeds_are_those_of_a_count_of_all_substrings() {
         let mut state = 7u64;
         let mut random = |below: u64| {
@@ -222,8 +251,8 @@ mod tests {
             let max_length = 2 + round % 7;
             for partitions in [1, 7] {
                 let mut best = BestSeeds::new(1 << 20);
-                for part in suffixes_of(&runs, max_length, partitions) {
-                    find_seeds(part, &mut best);
+                for part in suffixes_of(&runs, max_length, partitions).unwrap() {
+                    find_seeds(part, &mut best).unwrap();
                 }
                 let seeds = best.finish();
                 assert!(seeds.is_sorted_by(|a, b| a.place() < b.place()));

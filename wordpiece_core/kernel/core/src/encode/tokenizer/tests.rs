@@ -306,4 +306,10 @@ fn options_that_cannot_be_are_errors() {
     assert!(
         Tokenizer::new(TokenizerOptions::new(&vocabulary, TextOptions::default(), tied)).is_err()
     );
+    let pairs = [(1, 2), (1, 3), (1, 2)]; // the last one has the rank of the second
+    let vocabulary = ["[UNK]", "a", "b", "ab", "aab"];
+    let twice = BpeOptions { merges: &pairs, tied: &[2], ..BpeOptions::default() };
+    let made = Tokenizer::new(TokenizerOptions::new(&vocabulary, TextOptions::default(), twice));
+    let error = made.err().expect("a pair is there twice").to_string();
+    assert!(error.contains("merge 2: the pair is there twice"), "{error}");
 }
