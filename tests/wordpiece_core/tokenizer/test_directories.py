@@ -216,8 +216,9 @@ def configure_tokens(rng: Random, path: Path) -> None:
     for name in ("extra_special_tokens", "additional_special_tokens"):
         if rng.random() < 0.2:
             config[name] = [named() for _ in range(rng.randrange(3))]
-    if rng.random() < 0.1:
-        config["extra_special_tokens"] = {"audio_token": rng.choice(tokens)}
+    for name in ("extra_special_tokens", "additional_special_tokens"):
+        if rng.random() < 0.1:
+            config[name] = {"audio_token": rng.choice(tokens)}
     if rng.random() < 0.1:
         config["model_specific_special_tokens"] = {"video_token": rng.choice(tokens)}
     if rng.random() < 0.5:
@@ -228,7 +229,11 @@ def configure_tokens(rng: Random, path: Path) -> None:
         }
     (path / "tokenizer_config.json").write_text(json.dumps(config))
     if rng.random() < 0.3:
-        more = roles(0.15) | {"additional_special_tokens": ["<new>"]}
+        more = roles(0.15)
+        if rng.random() < 0.6:
+            more["additional_special_tokens"] = rng.choice([[], ["<new>"], ["<new>", "a"]])
+        if rng.random() < 0.3:
+            more["extra_special_tokens"] = rng.choice([[], ["<think>"], [flags(content="newtok")]])
         more = {n: {**t, "__type": None} if isinstance(t, dict) else t for n, t in more.items()}
         for token in more.values():
             if isinstance(token, dict):

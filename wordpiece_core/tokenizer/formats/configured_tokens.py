@@ -121,7 +121,7 @@ def _named(said: Json, config: Json, place: str) -> tuple[list[Any], list[Any]]:
     """Return the tokens of the seven roles of `transformers`, and the tokens of other roles such as
     `image_token`."""
     others = {n: t for n, t in config.items() if _is_other_role(n) and isinstance(t, str)}
-    extra = config.get(EXTRA)
+    extra = config.get(EXTRA) or config.get(ADDITIONAL)
     others |= extra if isinstance(extra, dict) else {}
     more = others or get(config, "model_specific_special_tokens", dict, place, {})
     listed = {n: t for n, t in said.items() if _is_other_role(n) and isinstance(t, str | dict)}
@@ -134,18 +134,25 @@ def _is_other_role(name: str) -> bool:
 
 
 def _extra(config: Json, special_map: Json, place: str) -> list[Any]:
-    """Return the special tokens without a role."""
+    """Return the special tokens without a role. An object has tokens with roles."""
     for name in (EXTRA, ADDITIONAL):
         tokens = config.get(name)
         if tokens is not None and not isinstance(tokens, dict | list):
             raise InputError(f"{place}: {name} is {shown(tokens)}, not a list")
-    own = config.get(EXTRA) or config.get(ADDITIONAL)
-    of_map = special_map.get(EXTRA)
-    if isinstance(of_map, list):
-        own = [*(own if isinstance(own, list) else []), *of_map]
-    elif not own and EXTRA not in config:
-        own = special_map.get(ADDITIONAL)
-    return own if isinstance(own, list) else []
+        if not isinstance(special_map.get(name, []), list):
+            of_map = place.replace(CONFIG, MAP)
+            raise InputError(f"{of_map}: {name} is {shown(special_map[name])}, not a list")
+    own = {name: config[name] for name in (EXTRA, ADDITIONAL) if name in config}
+    if ADDITIONAL in own and not own.get(EXTRA):
+        own[EXTRA] = own.pop(ADDITIONAL)
+    if isinstance(own.get(EXTRA), dict):
+        del own[EXTRA]
+    if EXTRA in special_map:
+        own[EXTRA] = [*(own.get(EXTRA) or []), *special_map[EXTRA]]
+    if ADDITIONAL in special_map:
+        own[ADDITIONAL] = special_map[ADDITIONAL]
+    found = own[EXTRA] if EXTRA in own else own.get(ADDITIONAL)
+    return found if isinstance(found, list) else []
 
 
 def _flags(token: Any, named: Collection[str], place: str) -> Json:
