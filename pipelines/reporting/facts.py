@@ -8,6 +8,8 @@ from functools import cached_property
 from pipelines.reporting.tokenized_words import NotableWords
 from pipelines.reporting.vocabulary import TrainingLog, words_of_text
 from wordpiece_core.measures import RARE, Measures
+from wordpiece_core.symbols import BYTES
+from wordpiece_core.tokenizer.bytes_as_text import readable
 from wordpiece_core.tokenizer.files import TokenizerSpec
 
 GENERATOR = '<meta name="generator" content="wordpiece report">'
@@ -60,9 +62,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Uses:
-    """ranked: the tokens of words with their counts, the most frequent first, equally frequent
-    ones in id order, without special tokens and [unusedN]. `common`: how many occur ten times or
-    more; `used`: how many occur at all."""
+    """Uses of tokens in a text.
+
+    Attributes:
+        ranked: Tokens of words with their counts, the most frequent first, equally frequent ones in
+            id order, without special tokens and [unusedN]. Tokens of bytes are text.
+        common: Number of tokens with ten or more uses.
+        used: Number of tokens with any use.
+    """
 
     ranked: list[tuple[str, int]]
     common: int
@@ -73,7 +80,8 @@ def token_uses(spec: TokenizerSpec, measures: Measures) -> Uses:
     """The uses of the tokens of a tokenizer in a text."""
     ids = {token: i for i, token in enumerate(spec.vocab)}
     counts = counts_by_id(measures)
-    found = [(token, counts.get(ids[token], 0)) for token in words_of_text(spec)]
+    show = readable if spec.word_boundary == BYTES else str
+    found = [(show(token), counts.get(ids[token], 0)) for token in words_of_text(spec)]
     found.sort(key=lambda use: -use[1])
     common, used = (sum(count >= least for _, count in found) for least in (RARE, 1))
     return Uses(found, common, used)

@@ -320,3 +320,15 @@ def test_the_command_prints_what_it_wrote(tokenizer: Path, corpus: Path, tmp_pat
     failed = wordpiece("report", tokenizer, "--output", tokenizer / "vocab.txt")
     assert (failed.status, "--overwrite" in failed.fault) == (1, True)
     assert wordpiece("report").status == 2
+
+
+def test_tokens_of_bytes_are_shown_as_text(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("日本語のテキスト 日本語 café\n" * 30)
+    tok, text = str(tmp_path / "tok"), str(tmp_path / "t.txt")
+    options = {"word_boundary": "bytes", "pre_tokenizer": "gpt2", "lowercase": False}
+    pipelines.train(text, output=tok, model="bpe", vocab_size=300, **options, quiet=True)
+    done = pipelines.report(tok, on=text, output=str(tmp_path / "report.html"), quiet=True)
+    page = Path(done.output).read_text()
+    assert "Ġ日本語" in page
+    assert "Ġcafé" in page
+    assert "æĹ" not in page
