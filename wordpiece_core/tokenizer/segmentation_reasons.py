@@ -95,16 +95,28 @@ class Reasoner:
         return max(map(len, self._scores))
 
     def best_segmentations(self, word: str) -> list[ScoredSegmentation]:
-        """The two best segmentations of a word into known tokens; fewer, if there are not two."""
-        ends: list[list[ScoredSegmentation]] = [[ScoredSegmentation((), 0.0)]]
+        """Return the two best segmentations of a word into known tokens; fewer, if there are not
+        two."""
+        # The best two at each place: a score, the start of the last token, its number there.
+        ends: list[list[tuple[float, int, int]]] = [[(0.0, 0, 0)]]
         for end in range(1, len(word) + 1):
             found = []
             for start in range(max(0, end - self._longest), end):
-                token = word[start:end]
-                if token in self._scores:
-                    score = self._scores[token]
-                    found += [
-                        ScoredSegmentation((*c.tokens, token), c.score + score) for c in ends[start]
-                    ]
-            ends.append(sorted(found, key=lambda one: -one.score)[:2])
-        return ends[-1]
+                score = self._scores.get(word[start:end]) if ends[start] else None
+                if score is not None:
+                    found += [(s + score, start, n) for n, (s, _, _) in enumerate(ends[start])]
+            ends.append(sorted(found, key=lambda one: -one[0])[:2])
+        return [
+            ScoredSegmentation(_tokens(word, ends, number), score)
+            for number, (score, _, _) in enumerate(ends[-1])
+        ]
+
+
+def _tokens(word: str, ends: Sequence[Sequence[tuple[float, int, int]]], n: int) -> tuple[str, ...]:
+    """Follow the `n`-th segmentation of a word back from its end."""
+    tokens, end = [], len(word)
+    while end:
+        _, start, n = ends[end][n]
+        tokens.append(word[start:end])
+        end = start
+    return tuple(reversed(tokens))

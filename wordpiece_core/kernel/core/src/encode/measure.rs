@@ -53,6 +53,15 @@ pub struct PlacedToken {
     pub end: u32,
 }
 
+/// A place of a chunk, and the tokens that stand for it.
+struct Span {
+    start: u32,
+    end: u32,
+    tokens: u64,
+    /// Whether one of them is the unknown token.
+    unknown: bool,
+}
+
 /// Adds up what the tokens of a vocabulary make of text.
 ///
 /// # Examples
@@ -76,6 +85,8 @@ pub struct Measurer {
     uses: Vec<u64>,
     /// Of the chunk, from the first character to the end of each word.
     words: Vec<(u32, u32)>,
+    /// Of the chunk, the places of its tokens.
+    spans: Vec<Span>,
 }
 
 impl Measurer {
@@ -92,6 +103,7 @@ impl Measurer {
             sums: Statistics::default(),
             uses: vec![0; vocab_size],
             words: Vec::new(),
+            spans: Vec::new(),
         }
     }
 
@@ -163,25 +175,44 @@ impl Measurer {
     }
 
     /// Judges every word by the tokens that overlap it.
-    fn judge_words(&self, tokens: &[PlacedToken], found: &mut Statistics) {
+    fn judge_words(&mut self, tokens: &[PlacedToken], found: &mut Statistics) {
+        self.find_spans(tokens);
+        let spans = &self.spans;
         let mut first = 0;
         for (number, &(start, end)) in self.words.iter().enumerate() {
-            while tokens.get(first).is_some_and(|token| token.end <= start) {
+            while spans.get(first).is_some_and(|span| span.end <= start) {
                 first += 1;
             }
-            let reach = tokens[first..].iter().take_while(|token| token.start < end);
+            let reach = spans[first..].iter().take_while(|span| span.start < end);
             let (mut overlapping, mut unknown, mut only) = (0, false, None);
-            for token in reach.filter(|token| token.end > start && token.end > token.start) {
-                overlapping += 1;
-                unknown |= token.id == self.unk_id;
-                only = Some(token);
+            for span in reach.filter(|span| span.end > start) {
+                overlapping += span.tokens;
+                unknown |= span.unknown;
+                only = Some(span);
             }
             found.unknown_words += u64::from(unknown);
             found.continued_words += u64::from(overlapping > 1);
-            if let Some(token) = only.filter(|_| overlapping == 1 && !unknown) {
+            if let Some(span) = only.filter(|_| overlapping == 1 && !unknown) {
                 let before = number.checked_sub(1).map_or(0, |before| self.words[before].1);
                 let after = self.words.get(number + 1).map_or(u32::MAX, |after| after.0);
-                found.whole_words += u64::from(token.start >= before && token.end <= after);
+                found.whole_words += u64::from(span.start >= before && span.end <= after);
+            }
+        }
+    }
+
+    /// Joins tokens at the same place, as byte fallback of Unigram gives thousands for a text without
+    /// known characters.
+    fn find_spans(&mut self, tokens: &[PlacedToken]) {
+        self.spans.clear();
+        for &PlacedToken { id, start, end } in tokens.iter().filter(|token| token.end > token.start)
+        {
+            let unknown = id == self.unk_id;
+            match self.spans.last_mut() {
+                Some(span) if (span.start, span.end) == (start, end) => {
+                    span.tokens += 1;
+                    span.unknown |= unknown;
+                }
+                _ => self.spans.push(Span { start, end, tokens: 1, unknown }),
             }
         }
     }
@@ -280,6 +311,9 @@ mod tests {
         assert_eq!(sums("a!?", 9, &[(1, 0, 1), (2, 1, 3)]), [3, 2, 3, 3, 1, 0, 0, 0]);
         // Three bytes of one character, in any order of ids.
         assert_eq!(sums("日", 9, &[(1, 0, 1), (2, 0, 1), (1, 0, 1)]), [1, 3, 1, 3, 0, 1, 0, 0]);
+        // Bytes of characters that fell back together.
+        assert_eq!(sums("日本", 9, &[(1, 0, 2), (2, 0, 2)]), [2, 2, 2, 6, 0, 2, 0, 0]);
+        assert_eq!(sums("日本", 2, &[(1, 0, 2), (2, 0, 2)]), [2, 2, 2, 6, 0, 2, 2, 0]);
         // A token for a space that is not here, and one for nothing.
         assert_eq!(sums("ab", 9, &[(1, 0, 0), (2, 0, 2)]), [1, 2, 2, 2, 1, 0, 0, 0]);
         // Control characters are no words; white space is no character.
