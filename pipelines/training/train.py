@@ -96,13 +96,14 @@ class TrainRun(WordsRun[TrainCall, Trained]):
         identity = {"text": text.plain(), "training": training.plain(), "word_table": table.digest}
         self.check_output(identity)
         begun = {"word_table": table.digest} | training.plain()
+        long_words = long_words_warning(table, training)  # before hours of rounds: it reads words
         result = Rounds(table, training, begun, self).trained(training.word_marks(text))
         spec, budget = result.spec(text), self.call.budget
         (covered,) = coverage(table, Tokenizer.of(spec))
         more_warnings = [
             self.unsplit_warning(table),
             unknown_words_warning(covered),
-            long_words_warning(table, training),
+            long_words,
             fewer_tokens(len(result.vocab), training),
             many_rounds_warning(result.rounds, budget),
         ]

@@ -14,6 +14,7 @@ import yaml
 from pipelines.commands import program
 from pipelines.commands.config import config_file, read_config
 from pipelines.commands.job_command import EXAMPLES
+from wordpiece_core import EncodingOptions
 from wordpiece_core.sizes import parse_size
 
 from ...quick import parametrize
@@ -153,7 +154,9 @@ def test_the_ready_configs_run(tmp_path: Path, shard: str, config: Path) -> None
         noted |= noted.get("layout", {})
         given = sections["encode"]
         sizes = {name: parse_size(given[name]) for name in ("shard_size",) if name in given}
-        assert noted == noted | given | sizes
+        defaults = vars(EncodingOptions())
+        changed = {n: v for n, v in given.items() if n not in defaults or v != defaults[n]}
+        assert noted == noted | changed | sizes
 
 
 def test_nothing_of_the_libraries_beneath_is_shown(tmp_path: Path, shard: str) -> None:

@@ -72,5 +72,6 @@ def test_an_encoding_reports_from_other_processes_what_its_manifest_says(tmp_pat
     job = Progress(quiet=True)
     manifest = encode_job(call, tokenizer, beam_args=PROCESSES, progress=job).manifest
     told = {name: manifest[name] for name in ("bytes", "rows", "tokens")}
-    assert job.figures == told | {"unknown": manifest["unknown_tokens"], "shards": 2}
+    told |= {"input": manifest["bytes"], "unknown": manifest["unknown_tokens"], "shards": 2}
+    assert job.figures == told
     assert manifest["unknown_tokens"] == 200
