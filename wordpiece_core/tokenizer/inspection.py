@@ -153,7 +153,7 @@ class Inspector:
         for token_id, (start, end), number in zip(*_only_row(table), strict=True):
             token, source = self.tokenizer.vocab[token_id], text[start:end]
             if tokens and (tokens[-1].start, tokens[-1].end) == (start, end):
-                source = tokens[-1].source  # thousands of bytes may stand for one long text
+                source = tokens[-1].source  # one long text may have thousands of bytes
             kind = "added" if number is None else self._kind(token_id, token, source)
             tokens.append(Token(token, token_id, start, end, source, number, kind))
         by_word: dict[int, list[Token]] = {}

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wordpiece_core import EncodingOptions, Tokenizer, reference
+from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.inspection import Inspection, Inspector
+from wordpiece_core.tokenizer.models import Unigram
+from wordpiece_core.tokenizer.segmentation_reasons import Reasoner
 
 from ...parity.random_cases import peer, wordpiece
 from ..strategies import odd_text
@@ -144,3 +147,23 @@ def test_any_continuing_prefix_is_followed() -> None:
         found = Inspector(tokenizer).inspect("abb aba")
         assert [t.token for t in found.tokens][:3] == ["a", f"{prefix}b", f"{prefix}b"]
         assert [m.known for m in found.words[1].misfits] == ([] if prefix == "" else ["start"])
+
+
+@given(st.dictionaries(st.text("ab", min_size=1, max_size=3), st.integers(-9, 0), min_size=1))
+def test_the_two_best_segmentations_are_those_of_all(scores: dict[str, int]) -> None:
+    model = Unigram([0.0, *map(float, scores.values())])
+    reasoner = Reasoner(TokenizerSpec(["[UNK]", *scores], model=model))
+
+    def all_of(word: str) -> list[tuple[str, ...]]:
+        if not word:
+            return [()]
+        starts = [token for token in scores if word.startswith(token)]
+        return [(t, *rest) for t in starts for rest in all_of(word.removeprefix(t))]
+
+    for word in ("a", "abba", "aaabab"):
+        found = reasoner.best_segmentations(word)
+        best = sorted((sum(scores[t] for t in tokens) for tokens in all_of(word)), reverse=True)
+        assert [one.score for one in found] == best[:2]
+        assert len({one.tokens for one in found}) == len(found)
+        assert all(sum(scores[t] for t in one.tokens) == one.score for one in found)
+        assert all("".join(one.tokens) == word for one in found)

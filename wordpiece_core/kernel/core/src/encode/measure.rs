@@ -53,12 +53,12 @@ pub struct PlacedToken {
     pub end: u32,
 }
 
-/// A place of a chunk, and the tokens that stand for it.
+/// Tokens at one place of a chunk.
 struct Span {
     start: u32,
     end: u32,
     tokens: u64,
-    /// Whether one of them is the unknown token.
+    /// True if there is an unknown token.
     unknown: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct Measurer {
     uses: Vec<u64>,
     /// Of the chunk, from the first character to the end of each word.
     words: Vec<(u32, u32)>,
-    /// Of the chunk, the places of its tokens.
+    /// The places of the chunk's tokens.
     spans: Vec<Span>,
 }
 
