@@ -194,7 +194,7 @@ def test_the_summary_warns_of_many_unknown_tokens(tmp_path: Path, tokenizer: str
     args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--no-special-tokens"]
     outcome = done("encode", shard, *args)
     assert outcome.out.splitlines() == [
-        "read: 1 rows, 0.0 MB of text",
+        "read: 1 row, 0.0 MB of text",
         "shards: 1",
         "tokens: 4 of texts, 50.00% of them unknown",
         "word tokens: 4, 1.000 per pre-token",
