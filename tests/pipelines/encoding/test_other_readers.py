@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -251,7 +252,10 @@ def test_saved_dictionaries_have_their_splits(tmp_path: Path, tokenizer: str) ->
     assert table_rows(tmp_path / "words") == table_rows(tmp_path / "alone")
 
 
-def test_the_cache_of_load_dataset_is_read_once(tmp_path: Path, tokenizer: str) -> None:
+def test_the_cache_of_load_dataset_is_read_once(
+    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", os.environ)  # `datasets` leaves a copy there
     shard = write_shard(tmp_path / "in" / "train.jsonl", TEXTS)
     loaded = datasets.load_dataset("json", data_files=shard, split="train")
     loaded.filter(lambda row: len(row["text"]) > 20)
