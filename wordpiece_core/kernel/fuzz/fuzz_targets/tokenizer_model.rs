@@ -113,7 +113,7 @@ fn made(input: &Input) -> Option<(Tokenizer, usize)> {
     let added_tokens = (input.added.iter())
         .map(|&(at, [lstrip, rstrip, single_word, normalized])| {
             let content = vocabulary[id(at) as usize].clone();
-            AddedToken { content, id: id(at), lstrip, rstrip, single_word, normalized }
+            AddedToken { content, id: id(at), lstrip, rstrip, single_word, normalized, special: true }
         })
         .collect();
     let hidden: Vec<u32> = input.hidden.iter().map(|&at| id(at)).collect();
