@@ -16,8 +16,8 @@ from pipelines.encoding.options import EncodeCall, ShardOptions
 from pipelines.encoding.plan import EncodePlan, PlannedShard, plan_files
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import RowWeights
+from pipelines.encoding.shard_names import splits_of_shards
 from pipelines.files import inputs
-from pipelines.files.datasets_files import splits
 from pipelines.files.inputs import InputFile
 from pipelines.files.schemas import joined_schema
 from pipelines.running.progress import Progress
@@ -30,7 +30,7 @@ LEAST_TOKENS = 10  # of a dataset for which this is an error
 
 def _split_warnings(manifest: Mapping[str, Any]) -> list[str]:
     """The warning that the names of shards say several splits, in a list."""
-    found = {split or "train" for split in splits([shard["name"] for shard in manifest["shards"]])}
+    found = {*splits_of_shards([shard["name"] for shard in manifest["shards"]])}
     if len(found) < 2:
         return []
     names = ", ".join(sorted(found))

@@ -1,4 +1,12 @@
-"""Names of the shards of a resharded dataset, as on the Hub."""
+"""Names of shards, as on the Hub, and the splits in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipelines.files.datasets_files import splits
+
+TRAIN = "train"
 
 
 def shard_name(split: str, number: int, shards: int) -> str:
@@ -17,3 +25,12 @@ def split_of_shard(name: str) -> str:
     'train'
     """
     return name.rpartition("/")[2].rpartition("-of-")[0].rpartition("-")[0]
+
+
+def splits_of_shards(names: Sequence[str]) -> list[str]:
+    """Return the split of each shard as `load_dataset` finds it; `train` if its name has no split.
+
+    >>> splits_of_shards(["test-1.parquet", "more.parquet"])
+    ['test', 'train']
+    """
+    return [split or TRAIN for split in splits(names)]

@@ -318,7 +318,7 @@ def _glob(pattern: str, base: str, query: str, may_be_empty: bool) -> Matches:
 
 
 def _directories_hint(root: str, wanted: list[str]) -> str:
-    """What to do if a glob matches directories."""
+    """Return the advice for a glob that matches directories."""
     found = storage.entries(root, recursive=len(wanted) > 1, follow_links=True)
     directories = (entry for entry in found if entry.kind == "directory")
     if any(_glob_match(entry.name.split("/"), wanted) for entry in directories):

@@ -147,7 +147,7 @@ class JsonReader(LineReader):
 
         Args:
             offset: The byte of the file at which the block begins.
-            raw: The block as it is in the file.
+            raw: The bytes of the block in the file.
             block: The block with valid UTF-8, which has the same lines.
             parse: The parser.
         """

@@ -17,8 +17,7 @@ from typing import Any
 import yaml
 
 from pipelines.encoding.directory.encoded_directory import CARD, SECOND_FILES, EncodedDirectory
-from pipelines.encoding.shard_names import split_of_shard
-from pipelines.files.datasets_files import splits as splits_of_names
+from pipelines.encoding.shard_names import TRAIN, split_of_shard, splits_of_shards
 from wordpiece_core import storage
 from wordpiece_core.storage import MissingError
 
@@ -53,7 +52,7 @@ def _splits(manifest: Mapping[str, Any]) -> dict[str, Split]:
     """The splits, by name. `datasets` knows Parquet only, and refuses a split without rows."""
     layout, shards = manifest["options"].get("layout"), manifest["shards"]
     names = [shard["name"] for shard in shards]
-    found = {split or "train" for split in splits_of_names(names)}
+    found = {*splits_of_shards(names)}
     if layout is None and len(found) < 2:
         hidden = [
             shard["name"]
@@ -61,7 +60,7 @@ def _splits(manifest: Mapping[str, Any]) -> dict[str, Split]:
             if any(part.startswith((".", "__")) for part in shard["name"].split("/"))
         ]
         paths = ["**/*.parquet", *map(glob.escape, hidden)]
-        return {min(found, default="train"): Split(paths, manifest["rows"])}
+        return {min(found, default=TRAIN): Split(paths, manifest["rows"])}
     if layout is None:
         return _splits_by_names(shards)
     has_rows = any(shard["rows"] for shard in shards)
@@ -79,9 +78,9 @@ def _splits(manifest: Mapping[str, Any]) -> dict[str, Split]:
 def _splits_by_names(shards: Sequence[Mapping[str, Any]]) -> dict[str, Split]:
     """The splits that the names of the inputs say."""
     found: dict[str, list[Mapping[str, Any]]] = {}
-    of_shards = splits_of_names([shard["name"] for shard in shards])
+    of_shards = splits_of_shards([shard["name"] for shard in shards])
     for shard, split in zip(shards, of_shards, strict=True):
-        found.setdefault(split or "train", []).append(shard)
+        found.setdefault(split, []).append(shard)
     return {
         split: Split([glob.escape(s["name"]) for s in some], sum(s["rows"] for s in some))
         for split, some in sorted(found.items())

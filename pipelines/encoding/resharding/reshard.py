@@ -45,7 +45,7 @@ from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, shuffle_group
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import SPLIT, WEIGHT, RowWeights, split_bounds
 from pipelines.encoding.run import EncodeRun
-from pipelines.encoding.shard_names import split_of_shard
+from pipelines.encoding.shard_names import TRAIN, split_of_shard
 from pipelines.files import inputs, outputs
 from pipelines.files.datasets_files import USUAL_SPLITS, splits
 from pipelines.files.publishing import Publication
@@ -61,7 +61,6 @@ SHRINKS = {"zstd": 0.72, "gzip": 0.68, "brotli": 0.6, "snappy": 1.0, "lz4": 1.0}
 SHUFFLED = 1.25  # by how much rows in random order compress less
 LARGE = 64 << 10  # bytes of an encoded input, from which on it shows how well its rows compress
 TASK_BYTES = 8 << 20  # of the shards that a task makes, if they are small
-TRAIN = "train"
 LEAST_PACKED = 128  # rows that are packed together: less than one is left out
 
 

@@ -215,7 +215,7 @@ def test_names_from_a_file_that_lead_out_of_their_directory_are_refused(
 
 
 def published_and_killed(directory: str) -> Publication:
-    """A publication of two files of which nothing has been moved yet."""
+    """Return a publication of two files before any file is moved."""
     publication = Publication(directory, "last")
     publication.begin()
     for name in ("first", "last"):

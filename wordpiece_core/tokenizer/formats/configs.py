@@ -84,7 +84,8 @@ def chat_template(spec: TokenizerSpec) -> str | None:
 def with_config(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
     """Return the spec of a vocabulary with what a config file next to it says.
 
-    Raises InputError for a token that is not in the vocabulary, or not found as it is written.
+    Raises InputError for a token that is not in the vocabulary, or whose flags change how it is
+    found.
     """
     _check_split(config, path)
     roles = _roles_of_config(spec, config, path)
@@ -187,7 +188,7 @@ def _more_tokens(config: Json, path: str) -> Iterator[str]:
 
 
 def _checked_content(token: Any, path: str) -> str:
-    """Return the string of a special token. InputError unless it is found as it is written."""
+    """Return the string of a special token. InputError if its flags change how it is found."""
     if not isinstance(token, str):
         check_added_token(token, path)
     return token_content(token, path)
