@@ -103,7 +103,7 @@ $(VENV)/.installed: pyproject.toml $(KERNEL) | $(BIN)/python
 	@.ci/check-tools $(BIN)/python
 	@echo "installing the libraries and building the Rust kernel"
 	$(BIN)/python -m pip install --quiet 'maturin>=1.9,<2'
-	PIP_QUIET=1 $(BIN)/maturin develop --release --extras beam
+	PIP_QUIET=1 $(BIN)/maturin develop --release
 	@touch $@
 
 $(VENV)/.installed-%: $(VENV)/.installed

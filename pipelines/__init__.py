@@ -28,9 +28,6 @@ all others.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
-
-from wordpiece_core.errors import NEEDS_BEAM
 
 __all__ = [
     "CountWords",
@@ -72,8 +69,6 @@ def __getattr__(name: str) -> object:
         return wordpiece_core.__version__
     for module, names in _MODULES.items():
         if name in names:
-            if find_spec("apache_beam") is None:
-                raise ImportError(NEEDS_BEAM)
             value = getattr(import_module(f"pipelines.{module}"), name)
             globals()[name] = value  # so that it is found at once from now on
             return value

@@ -7,8 +7,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import yaml
-
 import pipelines
 import wordpiece_core
 
@@ -25,19 +23,13 @@ def test_the_kernel_has_the_version_of_pyproject() -> None:
     assert crates["package"]["version"] == PROJECT["version"]
 
 
-def test_a_citation_has_the_version_of_pyproject() -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == PROJECT["version"]
-    assert citation["license"] == PROJECT["license"]
-
-
 def test_no_version_is_read_on_import() -> None:
     code = (
         "import sys, pipelines, wordpiece_core\n"
-        "slow = {'importlib.metadata', 'apache_beam', 'pyarrow'} & sys.modules.keys()\n"
+        "names = {'importlib.metadata', 'apache_beam', 'click', 'pyarrow', 'rich', 'yaml'}\n"
+        "slow = names & sys.modules.keys()\n"
         "assert not slow, slow\n"
         "assert wordpiece_core.__version__ == pipelines.__version__\n"
-        "assert 'apache_beam' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -17,8 +17,6 @@ class _Short(Repr):
 _SHORT = _Short()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 
-NEEDS_BEAM = "jobs need Apache Beam: pip install 'wordpiece-beam[beam]'"
-
 
 class WordpieceError(Exception):
     """The base class of all errors that this project raises on purpose.

@@ -12,9 +12,8 @@ from contextlib import suppress
 from typing import NoReturn
 
 from pipelines.running.messages import write_line
-from wordpiece_core.errors import NEEDS_BEAM
 
-FAILED, INTERRUPTED = 1, 130
+INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -33,11 +32,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         if is_own_process:
             prepare()
         status = run(sys.argv[1:] if argv is None else argv)
-    except ModuleNotFoundError as error:
-        if error.name != "click":
-            raise
-        write_line(f"wordpiece: {NEEDS_BEAM}")
-        status = FAILED
     except KeyboardInterrupt as error:
         notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
         said = f"interrupted; run the same command again to go on{notes}"
