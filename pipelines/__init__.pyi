@@ -30,6 +30,7 @@ def compare(
     *,
     on: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
     word_counts: str | PathLike[str] | None = ...,
+    vocab_sizes: int | Sequence[int] = ...,
     no_quoting: bool = ...,
     group_column: str | None = ...,
     text_column: str = ...,

@@ -32,7 +32,7 @@ CHUNKS_AT_ONCE = 65_536  # that are tokenized at once
 @dataclass(frozen=True)
 class Measures:
     """Sums over a text that is tokenized. `+` adds those of another text; the tokenizer must be
-    the same. Characters and bytes are without white space.
+    the same. Characters are counted without white space.
 
     >>> tok = Tokenizer(["[UNK]", "hug", "##s"])
     >>> measures = measure(tok, ["hugs", "hug", "pug"], [3, 4, 1])
@@ -50,7 +50,6 @@ class Measures:
     tokens: int = 0
     """Tokens, without those that are added around texts."""
     characters: int = 0
-    bytes: int = 0
     whole_words: int = 0
     """Words that are one token, which is no [UNK]. A token for two words makes neither whole."""
     continued_words: int = 0
@@ -61,6 +60,8 @@ class Measures:
     """Characters that no token stands for, or only an [UNK]."""
     uses: pa.RecordBatch = field(default_factory=lambda: pa.RecordBatch.from_pylist([], USES))
     """The tokens that are used: `token: uint32` (its id, in order) and `count: int64`."""
+    text_bytes: int | None = None
+    """Bytes of the text in UTF-8, white space included. None if only its chunks are known."""
 
     def __add__(self, other: Measures) -> Measures:
         """The sums over both texts. InputError if one exceeds 2^63 - 1."""
@@ -70,7 +71,11 @@ class Measures:
         if max(sums.values()) > MOST_COUNT:
             raise InputError("counts add up to more than 2^63 - 1; scale them down")
         # No count exceeds the sum of all, `tokens`.
-        return Measures(self.vocab_size, **sums, uses=_added(self.uses, other.uses))
+        text_bytes = None
+        if self.text_bytes is not None and other.text_bytes is not None:
+            text_bytes = self.text_bytes + other.text_bytes
+        uses = _added(self.uses, other.uses)
+        return Measures(self.vocab_size, **sums, uses=uses, text_bytes=text_bytes)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Measures) and all(
@@ -100,7 +105,8 @@ class Measures:
 
     @property
     def bytes_per_token(self) -> float | None:
-        return _ratio(self.bytes, self.tokens)
+        """Bits per byte of a model are its loss per token, in bits, divided by this."""
+        return None if self.text_bytes is None else _ratio(self.text_bytes, self.tokens)
 
     @property
     def whole_share(self) -> float | None:
@@ -148,7 +154,7 @@ class Measures:
         return counts
 
 
-SUMS = tuple(f.name for f in fields(Measures) if f.name not in ("vocab_size", "uses"))
+SUMS = tuple(f.name for f in fields(Measures) if f.name not in ("vocab_size", "uses", "text_bytes"))
 """The names of the sums, in the order in which the kernel gives them."""
 
 

@@ -32,6 +32,9 @@ class Kind:
     annotation: ClassVar[str] = "Any"
     """The type of a value that is given in Python, as in a signature."""
 
+    is_list: ClassVar[bool] = False
+    """True if values are lists, which a command line can also give item by item."""
+
     def check(self, value: Any) -> Any:
         """The value as it is kept, from one of Python or from its text. ValueError, whose message
         is the reason, if it is not of this kind."""
@@ -232,6 +235,7 @@ class Places(Kind):
     """Paths or URIs; from Python, one alone is a list of one."""
 
     annotation = "str | PathLike[str] | Sequence[str | PathLike[str]]"
+    is_list = True
     metavar: str = "DIR"
     are_paths: ClassVar[bool] = True
     """Whether all are; elsewhere they then need absolute paths."""
@@ -248,6 +252,7 @@ class Places(Kind):
 class Names(Kind):
     """A list of names, comma-separated as a text. `values`: those there are, if not any."""
 
+    is_list = True
     what: str = "names"
     values: Sequence[str] | None = None
     metavar: str = "LIST"
@@ -267,11 +272,32 @@ class Names(Kind):
             if self.values is not None and item not in self.values:
                 raise refusal(item, f"one of {', '.join(self.values)}")
             if value.count(item) > 1:
-                raise refusal(item, "given once only")
+                raise ValueError(f"{shown(item)} is given twice; give it once")
         return tuple(value)
 
     def show(self, value: Sequence[str]) -> str:
         return ",".join(value)
+
+
+@dataclass(frozen=True)
+class Wholes(Kind):
+    """Whole numbers from 1 to `most`, comma-separated as a text; from Python, one alone is a list
+    of one."""
+
+    annotation = "int | Sequence[int]"
+    is_list = True
+    most: int
+    metavar: str = "N,N"
+
+    def check(self, value: Any) -> tuple[int, ...]:
+        if isinstance(value, str):
+            value = [item.strip() for item in value.split(",") if item.strip()]
+        if not isinstance(value, tuple | list):
+            value = [value]
+        return tuple(dict.fromkeys(int(Whole(self.most).check(item)) for item in value))
+
+    def show(self, value: Sequence[int]) -> str:
+        return ",".join(map(str, value))
 
 
 @dataclass(frozen=True)

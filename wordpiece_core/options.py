@@ -17,7 +17,7 @@ from wordpiece_core.declaration import (
     option,
     same_option,
 )
-from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.errors import InputError, OptionError, shown
 from wordpiece_core.option_kinds import (
     Choice,
     Flag,
@@ -636,7 +636,7 @@ def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
         check_token("special_tokens", token)
     if len(set(tokens)) < len(tokens):
         twice = next(token for token in tokens if tokens.count(token) > 1)
-        _check(False, "special_tokens", twice, "given once only")
+        raise OptionError(f"special_tokens: {shown(twice)} is given twice; give it once")
     return tokens
 
 

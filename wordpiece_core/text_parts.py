@@ -91,6 +91,7 @@ class PreTokenizers(Kind):
     """
 
     annotation = "str | Sequence[str]"
+    is_list = True
     metavar: str = "LIST|REGEX"
 
     def check(self, value: Any) -> str | tuple[str, ...]:

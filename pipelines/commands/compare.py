@@ -46,6 +46,7 @@ def _count(value: int) -> str:
 
 
 COLUMNS = (
+    Column("vocab_size", "vocab\nsize", _count),
     Column("tokens_per_word", "tokens\n/ word", _number),
     Column("characters_per_token", "chars\n/ token", _number),
     Column("bytes_per_token", "bytes\n/ token", _number),

@@ -13,7 +13,7 @@ import yaml
 
 from pipelines.running.messages import write_line
 from wordpiece_core.errors import OptionError, one_line, shown
-from wordpiece_core.option_kinds import Names, Shares
+from wordpiece_core.option_kinds import Shares
 
 READY = Path(__file__).parents[1] / "configs"
 
@@ -134,7 +134,8 @@ def _plain(value: Any, parameter: click.Parameter) -> Any:
     several = parameter.multiple or parameter.nargs == -1
     if isinstance(value, str) and several:
         return [value]
-    takes_lists, takes_mappings = several or isinstance(kind, Names), isinstance(kind, Shares)
+    takes_lists = several or (kind is not None and kind.is_list)
+    takes_mappings = isinstance(kind, Shares)
     if (isinstance(value, list) and not takes_lists) or (
         isinstance(value, dict) and not takes_mappings
     ):

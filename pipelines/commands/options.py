@@ -11,7 +11,7 @@ import click
 
 from pipelines.running.call import JobCall
 from wordpiece_core.declaration import OTHER, Declared, Option, for_command
-from wordpiece_core.option_kinds import Flag, Kind, Place, Places
+from wordpiece_core.option_kinds import Flag, Kind, Places
 
 D = TypeVar("D", bound=Declared)
 
@@ -79,24 +79,35 @@ def parameters(
 
 
 def parted(options: type[D], given: dict[str, Any]) -> D:
-    """The dataclass with the values that click gives. Options that are not set, None or an empty
-    list of places, keep their defaults."""
+    """Build the dataclass from the values that click gives. Options that are not set keep their
+    defaults: None, or for a list no item."""
     known = {option.name: option for option in options.options()}
-    set_values = {k: v for k, v in given.items() if k in known and v is not None}
-    is_places = {k: isinstance(known[k].kind, Places) for k in set_values}
-    return options.of(**{k: v for k, v in set_values.items() if v or not is_places[k]})
+    values = {k: v for k, v in given.items() if k in known and v is not None}
+    for name, value in list(values.items()):
+        if known[name].kind.is_list and not known[name].in_config:
+            values[name] = _joined(value)
+            if not value:
+                del values[name]
+    return options.of(**values)
+
+
+def _joined(items: Sequence[str | tuple[Any, ...]]) -> Any:
+    """Join the lists that were given one by one. An item may be a list or a name."""
+    if len(items) == 1:
+        return items[0]
+    return tuple(part for item in items for part in (item if isinstance(item, tuple) else [item]))
 
 
 def _argument(option: Option) -> click.Argument:
     if isinstance(option.kind, Places):
         metavar = f"[{option.kind.metavar}]"
-        return Arguments([option.name], type=Value(Place()), nargs=-1, metavar=metavar)
+        return Arguments([option.name], type=Value(option.kind), nargs=-1, metavar=metavar)
     kind = Value(option.kind)
     return Arguments([option.name], type=kind, required=True, metavar=option.name.upper())
 
 
 def _parameter(option: Option) -> SectionOption:
-    is_flag, several = isinstance(option.kind, Flag), isinstance(option.kind, Places)
+    is_flag, several = isinstance(option.kind, Flag), option.kind.is_list
     more: dict[str, Any]
     if option.in_config:
         kind = click.BOOL if is_flag else Value(option.kind)
@@ -110,13 +121,14 @@ def _parameter(option: Option) -> SectionOption:
     else:
         names = name
         more = {
-            "type": Value(Place() if several else option.kind),
+            "type": Value(option.kind),
             "multiple": several,
             "required": option.is_required,
             "show_default": shown or True,
             "metavar": option.kind.metavar,
         }
         if option.default and not option.is_required:
-            more["default"] = option.kind.show(option.default)
+            default = option.kind.show(option.default)
+            more["default"] = [default] if several else default
     text = for_command(option.help)
     return SectionOption([option.name, names], section=option.section, help=text, **more)

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.comparing.measuring import Measured, measure_all
-from pipelines.comparing.options import CompareCall
+from pipelines.comparing.options import EACH_TEXT, CompareCall
+from pipelines.comparing.vocab_sizes import at_vocab_sizes
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordTable, read_word_table
 from pipelines.files import inputs
@@ -18,7 +19,7 @@ from pipelines.files.reader import warnings_of_text
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
-from wordpiece_core.errors import TokenizerWarning
+from wordpiece_core.errors import InputError, TokenizerWarning
 from wordpiece_core.measures import Measures, overlap, parity, tokens_of
 from wordpiece_core.text_parts import GPT2, WHITESPACE
 from wordpiece_core.tokenizer.models import ByteLevel
@@ -70,20 +71,23 @@ def compare_job(
 
     Raises InputError, StorageError and OptionError.
     """
-    tokenizers, more_warnings = load_all(call.tokenizers)
+    loaded, more_warnings = load_all(call.tokenizers)
+    at_sizes = at_vocab_sizes(names_of(call.tokenizers), call.tokenizers, loaded, call.vocab_sizes)
+    names, tokenizers = map(list, zip(*at_sizes[0], strict=True))
+    more_warnings += at_sizes[1]
     call = checked_call(call, beam_args)
     how: Any = {"beam_args": beam_args, "progress": progress}
     if call.word_counts:
         table = read_word_table(call.word_counts)
         measured = measure_all(tokenizers, table, call.measuring, **how)
-        for name, tokenizer in zip(names_of(call.tokenizers), tokenizers, strict=True):
+        for name, tokenizer in zip(names_of(call.tokenizers), loaded, strict=True):
             more_warnings += warnings_on_table(table, name, tokenizer)
     else:
         files = inputs.resolve(call.on, quoting=not call.measuring.no_quoting)
         measured = measure_all(tokenizers, files, call.measuring, **how)
         more_warnings += warnings_of_text(measured.replaced)
     more_warnings += _warnings_on_words(measured, call)
-    rows = list(_rows(names_of(call.tokenizers), tokenizers, measured))
+    rows = list(_rows(names, tokenizers, measured))
     return Comparison(pa.Table.from_pylist(rows, SCHEMA), tuple(dict.fromkeys(more_warnings)))
 
 
@@ -91,15 +95,22 @@ def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[Tokenizer], list[s
     """The tokenizers, and warnings about how they were taken."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TokenizerWarning)
-        tokenizers = [
-            place if isinstance(place, Tokenizer) else Tokenizer.load(place) for place in places
-        ]
+        tokenizers = [place if isinstance(place, Tokenizer) else _load(place) for place in places]
     override = "; to override, put it into a directory with a tokenizer_config.json"
     return tokenizers, [
         w.message.fact + override * isinstance(w.message, TakenAsCasedWarning)
         for w in caught
         if isinstance(w.message, TokenizerWarning)
     ]
+
+
+def _load(place: str) -> Tokenizer:
+    try:
+        return Tokenizer.load(place)
+    except InputError as error:
+        if not place.lower().endswith(".txt"):
+            raise
+        raise InputError(f"{error}; or if it is a text, {EACH_TEXT}") from error
 
 
 def names_of(places: Sequence[str | Tokenizer]) -> list[str]:

@@ -20,6 +20,7 @@ import apache_beam as beam
 from pipelines.comparing.options import MeasureOptions
 from pipelines.comparing.steps import (
     REPLACED,
+    TEXT_BYTES,
     CountChunks,
     GroupKey,
     MeasureChunks,
@@ -101,12 +102,20 @@ def measure_all(
         with progress.stage("measure", "input", sum(map(input_bytes, parts))):
             run_pipeline(build, beam_args)
         groups = read_measures(directory)
-    replaced = groups.pop(REPLACED, 0)
+    replaced = groups.pop((REPLACED, None), 0)
+    text_bytes = {key[1]: groups.pop(key) for key in list(groups) if key[0] == TEXT_BYTES}
+    if isinstance(source, WordTable) and (size := source.text_bytes) is not None:
+        text_bytes[None] = size
     order = sorted(groups, key=lambda key: (key[0], key[1] is not None, key[1] or ""))
     total = [Measures(tokenizer.vocab_size) for tokenizer in tokenizers]
     for number, group in order:
         total[number] += groups[number, group]
-    return Measured(total, {key: groups[key] for key in order}, replaced)
+    all_bytes = sum(text_bytes.values()) if text_bytes else None
+    return Measured(
+        [replace(sums, text_bytes=all_bytes) for sums in total],
+        {key: replace(groups[key], text_bytes=text_bytes.get(key[1])) for key in order},
+        replaced,
+    )
 
 
 def _partitions(total_bytes: int, worker_memory: int) -> Partitions:

@@ -18,8 +18,8 @@ from wordpiece_core.declaration import (
     option,
 )
 from wordpiece_core.errors import OptionError
-from wordpiece_core.option_kinds import Choice, Column, Flag, Place, Places, Size, refusal
-from wordpiece_core.options import ENCODING_NAMES, LEAST_WORKER_MEMORY
+from wordpiece_core.option_kinds import Choice, Column, Flag, Place, Places, Size, Wholes, refusal
+from wordpiece_core.options import ENCODING_NAMES, LEAST_WORKER_MEMORY, MOST_TOKENS
 
 if TYPE_CHECKING:
     from wordpiece_core import Tokenizer
@@ -118,6 +118,7 @@ def check_texts(on: Sequence[str], word_counts: str | None, options: MeasureOpti
         )
 
 
+EACH_TEXT = "give `on` before each file, or put the glob into quotes"
 TEXT_ENDINGS = (".parquet", ".arrow", ".jsonl", ".csv", ".tsv", ".gz", ".zst", ".bz2", ".xz")
 
 
@@ -145,6 +146,12 @@ class CompareCall(JobCall):
         "Text to measure on: a file, a glob or a directory, as for count; can be repeated.",
     )
     word_counts: str | None = option(None, Place(), "Measure on this word table instead of texts.")
+    vocab_sizes: tuple[int, ...] = option(
+        (),
+        Wholes(MOST_TOKENS),
+        "Also measure each tokenizer at these smaller sizes: BPE, or WordPiece trained here.",
+        shown_default="none",
+    )
     measuring: MeasureOptions = group(MeasureOptions)
 
     def __post_init__(self) -> None:
@@ -155,10 +162,7 @@ class CompareCall(JobCall):
             )
         for path in self.tokenizers:
             if isinstance(path, str) and path.lower().endswith(TEXT_ENDINGS):
-                raise OptionError(
-                    f"{path}: a file of texts, not a tokenizer; give `on` before each file, or a"
-                    " glob in quotes"
-                )
+                raise OptionError(f"{path}: a file of texts, not a tokenizer; {EACH_TEXT}")
         if not self.on and not self.word_counts:
             raise OptionError("give either `on` or `word_counts`")
         check_texts(self.on, self.word_counts, self.measuring)

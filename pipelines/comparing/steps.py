@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -29,6 +30,7 @@ from pipelines.counting.word_table import WordRange, read_words
 from pipelines.files import outputs
 from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.inputs import Range
+from pipelines.files.reader import TextBatch
 from pipelines.running.figures import add_metrics
 from wordpiece_core import Tokenizer, _kernel
 from wordpiece_core.errors import InputError
@@ -44,7 +46,9 @@ HELD_BYTES = 64 << 20  # of measures that wait for the end of a bundle
 USED_BYTES = 12  # of a token in measures
 GroupKey = tuple[int, Group]
 """The number of a tokenizer, and a group."""
-REPLACED: GroupKey = (-1, None)  # the key of the number of replaced sequences
+TEXT_BYTES, REPLACED = -1, -2
+"""In place of a tokenizer, for sums that are numbers: the bytes of the texts of a group, and the
+number of replaced sequences."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,12 @@ class CountChunks(CountTexts):
         self.tokenizers = self.stored.read()
         self.counter = _kernel.WordCounter.of_chunks(most_bytes=self.options.worker_memory)
         self.tally, self.groups = Tally(), set[Group]()
+        self.text_bytes = Counter[Group]()
+
+    def begin_batch(self, batch: TextBatch) -> None:
+        super().begin_batch(batch)
+        for group, size in _bytes_by_group(batch):
+            self.text_bytes[group] += size
 
     def process(self, part: Range) -> Iterator[Any]:
         yield from self.counted(part)
@@ -145,8 +155,9 @@ class CountChunks(CountTexts):
     def finish_bundle(self) -> Iterator[Any]:
         for element in self.taken():
             yield _windowed(element)
-        replaced = _element((REPLACED, self.replaced + self.counter.replaced))
-        for element in (*self.tally.take(), replaced):
+        numbers = {(TEXT_BYTES, group): size for group, size in self.text_bytes.items()}
+        numbers[REPLACED, None] = self.replaced + self.counter.replaced
+        for element in (*self.tally.take(), *map(_element, numbers.items())):
             yield _windowed(_as_measures(element))
 
     def taken(self) -> Iterator[Any]:
@@ -163,6 +174,16 @@ class CountChunks(CountTexts):
             if self.tally.is_full:
                 yield from map(_as_measures, self.tally.take())
         self.check_groups(self.groups)
+
+
+def _bytes_by_group(batch: TextBatch) -> Iterable[tuple[Group, int]]:
+    """Return the bytes of the texts of a batch by group."""
+    if batch.groups is None:
+        return [(None, batch.bytes)]
+    sizes = pc.fill_null(pc.binary_length(batch.texts), 0)
+    table = pa.table({"group": batch.groups, "bytes": sizes})
+    sums = table.group_by("group").aggregate([("bytes", "sum")])
+    return zip(*(sums[name].to_pylist() for name in ("group", "bytes_sum")), strict=True)
 
 
 def _as_measures(element: tuple[int, Any]) -> beam.pvalue.TaggedOutput:
@@ -233,7 +254,7 @@ class WriteMeasures:
         sums: dict[GroupKey, Any] = {}
         for key, value in parts:
             add(sums, key, value)
-        plain = [[key, v if key == REPLACED else v.plain()] for key, v in sums.items()]
+        plain = [[key, v if key[0] < 0 else v.plain()] for key, v in sums.items()]
         outputs.write_bytes(join(self.directory, f"{PREFIX}{shard:02}"), json.dumps(plain).encode())
 
 
@@ -243,6 +264,5 @@ def read_measures(directory: str) -> dict[GroupKey, Any]:
     for name in outputs.list_directory(directory):
         if name.startswith(PREFIX):
             for (number, group), value in outputs.read_json(join(directory, name)):
-                is_number = (number, group) == REPLACED
-                found[number, group] = value if is_number else Measures.of_plain(value)
+                found[number, group] = value if number < 0 else Measures.of_plain(value)
     return found

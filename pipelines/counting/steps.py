@@ -25,6 +25,7 @@ from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
 from pipelines.files import inputs
 from pipelines.files.inputs import Range
 from pipelines.files.lease import Lease
+from pipelines.files.reader import TextBatch
 from pipelines.running.figures import add_input, add_metrics
 from pipelines.running.threads import ahead
 from wordpiece_core import _kernel
@@ -122,7 +123,7 @@ class CountTexts(beam.DoFn):
         read = partial(inputs.read_texts, part, *columns, on_read=add_input)
         with closing(ahead(read, threads)) as batches:
             for batch in batches:
-                self.replaced += batch.replaced
+                self.begin_batch(batch)
                 texts, groups = batch.texts, batch.groups
                 while len(texts):
                     done = self.counter.count(texts, groups)
@@ -134,6 +135,10 @@ class CountTexts(beam.DoFn):
 
     def start_bundle(self) -> None:
         self.replaced = 0
+
+    def begin_batch(self, batch: TextBatch) -> None:
+        """Add the figures of a batch before its texts are counted."""
+        self.replaced += batch.replaced
 
     def taken(self) -> Iterator[Any]:
         """The tables of the counter as elements. The counter is empty afterwards."""

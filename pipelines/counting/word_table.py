@@ -67,6 +67,12 @@ class WordTable(Summarized):
         """Whether weights have changed the counts."""
         return self.smoothing is not None and self.smoothing["exponent"] != 1
 
+    @property
+    def text_bytes(self) -> int | None:
+        """Bytes of the text, white space included; None unless all its words have their counts."""
+        is_complete = self.min_word_count == 1 and not self.is_smoothed
+        return self.totals.get("bytes") if is_complete else None
+
     @cached_property
     def ranges(self) -> list[WordRange]:
         """The row groups, as they were when this was called first. If a part has changed since, it

@@ -16,7 +16,7 @@ from pipelines.files import inputs, outputs
 from pipelines.files.reader import warnings_of_text
 from pipelines.reporting.facts import GENERATOR, Facts, OnText, Other
 from pipelines.reporting.options import ReportCall
-from pipelines.reporting.vocabulary import TrainingLog, at_sizes, read_log, with_vocabulary
+from pipelines.reporting.vocabulary import TrainingLog, read_log, smaller_sizes
 from pipelines.reporting.words import notable_words
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
@@ -130,9 +130,8 @@ def _with_text(
 ) -> tuple[Facts, list[str]]:
     """The facts with those of the text, and warnings. `tokenizers`: the one of the report first."""
     options, number = call.measuring, len(tokenizers)
-    vocabularies = at_sizes(facts.spec, facts.log)[:-1]  # the last is the complete one
-    smaller = [Tokenizer.of(with_vocabulary(facts.spec, vocab)) for vocab in vocabularies]
-    measured_ones = [*tokenizers, *smaller]
+    smaller = smaller_sizes(facts.spec, facts.log)
+    measured_ones = [*tokenizers, *map(Tokenizer.of, smaller.values())]
     how: Any = {"beam_args": beam_args, "progress": progress}
     with work_directory(options.work_dir, beam_args) as directory:
         if call.word_counts:
@@ -161,8 +160,8 @@ def _with_text(
         OnText({group: m for (n, group), m in measured.groups.items() if n == i})
         for i in range(len(measured_ones))
     )
-    by_size = {len(v): of for v, of in zip(vocabularies, more[number - 1 :], strict=True)}
-    if facts.log.merges is not None:
+    by_size = dict(zip(smaller, more[number - 1 :], strict=True))
+    if smaller:
         by_size[len(facts.spec.vocab)] = first
     return replace(
         facts,

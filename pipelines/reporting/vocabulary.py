@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
+from pipelines.comparing.vocab_sizes import read_merge_log
 from pipelines.files import outputs
-from pipelines.training.tokenizer_directory import NO_MERGES, RUN, TRAINING
+from pipelines.training.tokenizer_directory import RUN, TRAINING
 from wordpiece_core import storage
-from wordpiece_core.errors import InputError
 from wordpiece_core.symbols import SPECIAL_TOKENS
 from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.tokenizer.vocabulary import is_unused
-from wordpiece_core.training.train import MERGES
+from wordpiece_core.training.vocab_sizes import at_size, least_size, merged_tokens
 from wordpiece_core.uri import join
 
 CHANGES = ("extension", "pruning")  # of a vocabulary, as training.json names them
@@ -26,10 +23,10 @@ FINE = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """What `train`, `extend` or `prune` recorded in a tokenizer directory: the table of merges if
-    there is one, and the objects of `training.json` and `run.json`."""
+    """The records of `train`, `extend` or `prune` in a tokenizer directory: the tokens of the merge
+    log if there is one, and the objects of `training.json` and `run.json`."""
 
-    merges: pa.Table | None = None
+    merged: list[str] | None = None
     training: dict[str, Any] = field(default_factory=dict)
     run: dict[str, Any] = field(default_factory=dict)
 
@@ -52,21 +49,15 @@ def json_object(value: Any, *names: str) -> dict[str, Any]:
 
 
 def read_log(place: str) -> TrainingLog:
-    """The log in a tokenizer directory; empty for a file, and without merges after `prune`.
-    InputError if it is not as `train` writes it."""
+    """Read the records in a tokenizer directory; none for a file, and no merges after `prune`.
+
+    Raises InputError if a file is not as `train` writes it.
+    """
     entry = storage.info(place)
     if entry is None or entry.kind != "directory":
         return TrainingLog()
     training, run = (json_object(outputs.read_json(join(place, n))) for n in (TRAINING, RUN))
-    log = TrainingLog(None, training, run)
-    path = join(place, MERGES)
-    if log.made_by == "pruning" or storage.info(path) is None:
-        return log
-    merges = outputs.read_parquet(path)
-    schema = NO_MERGES.schema
-    if not {*schema.names} <= {*merges.column_names}:
-        raise InputError(f"{path}: not the log of a training; move it")
-    return replace(log, merges=merges.select(schema.names).cast(schema))
+    return TrainingLog(read_merge_log(place), training, run)
 
 
 def words_of_text(spec: TokenizerSpec) -> list[str]:
@@ -75,41 +66,15 @@ def words_of_text(spec: TokenizerSpec) -> list[str]:
     return [t for t in spec.vocab if t not in special and not is_unused(t)]
 
 
-def at_sizes(spec: TokenizerSpec, log: TrainingLog) -> list[list[str]]:
-    """The vocabulary at some sizes during training or extension, up to the complete one. Empty
-    without a log.
-
-    Training with a smaller size makes the same merges up to it, so these are the vocabularies of
-    such trainings. A smaller extension may also keep other tokens: steps towards longer ones.
-    """
-    if log.merges is None:
-        return []
-    special = {*spec.special_tokens}
-    made = [t for t in dict.fromkeys(log.merges["token"].to_pylist()) if t not in special]
-    step = {token: number for number, token in enumerate(made)}
-    least = sum(token not in step for token in spec.vocab)
-    vocab = {*spec.vocab}
-    known = [token for token in made if token in vocab]
-    found = []
-    for size in round_sizes(least, len(spec.vocab)):
-        kept = {*known[: size - least]}
-        found.append([t for t in spec.vocab if t in kept or t not in step])
-    return found
-
-
-def with_vocabulary(spec: TokenizerSpec, vocab: list[str]) -> TokenizerSpec:
-    """The tokenizer with only these of its tokens, and the merges before the first one that made
-    another token."""
-    if not isinstance(spec.model, Bpe):
-        return replace(spec, vocab=vocab)
-    ids = {token: i for i, token in enumerate(vocab)}
-    merges = []
-    for pair in spec.model.merges:
-        left, right = (spec.vocab[token] for token in pair)
-        if left + right not in ids:
-            break
-        merges.append((ids[left], ids[right]))
-    return replace(spec, vocab=vocab, model=replace(spec.model, merges=merges))
+def smaller_sizes(spec: TokenizerSpec, log: TrainingLog) -> dict[int, TokenizerSpec]:
+    """Return the tokenizer at some smaller vocabulary sizes, by size. Empty if the order of its
+    merges is not known. After an extension, the sizes begin at the base tokenizer, and a smaller
+    extension may also keep other tokens: steps towards longer ones."""
+    merged = merged_tokens(spec, log.merged)
+    if merged is None:
+        return {}
+    sizes = round_sizes(least_size(spec, merged), len(spec.vocab))
+    return {size: at_size(spec, merged, size) for size in sizes[:-1]}
 
 
 def round_sizes(least: int, most: int) -> list[int]:

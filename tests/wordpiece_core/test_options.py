@@ -25,7 +25,7 @@ from wordpiece_core.errors import shown
         ({"limit_alphabet": -1}, "limit_alphabet: -1 is not"),
         ({"alphabet_order": "random"}, "alphabet_order: 'random' is not one of"),
         ({"special_tokens": ["[PAD]"]}, r"special_tokens: \['\[PAD\]'\] has no \[UNK\]; add it"),
-        ({"special_tokens": ["[UNK]", "[UNK]"]}, "not given once only"),
+        ({"special_tokens": ["[UNK]", "[UNK]"]}, "is given twice; give it once"),
         ({"special_tokens": 5}, 'special_tokens: 5 is not a list or "bert"'),
         ({"vocabsize": 10}, "unknown option vocabsize; did you mean vocab_size"),
         # Numbers have an upper end too, however they are written.

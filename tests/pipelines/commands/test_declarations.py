@@ -27,6 +27,7 @@ from pipelines.reporting.options import ReportCall
 from pipelines.running.call import Call, JobCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import Option, for_command
+from wordpiece_core.errors import OptionError
 from wordpiece_core.option_kinds import (
     Choice,
     Column,
@@ -40,6 +41,7 @@ from wordpiece_core.option_kinds import (
     Size,
     Text,
     Whole,
+    Wholes,
 )
 from wordpiece_core.text_parts import PreTokenizers
 
@@ -114,6 +116,7 @@ def example(command: str, option: Option) -> tuple[Any, str]:
         Size: (1 << 30, "1GiB"),
         Duration: (90.0, "1.5m"),
         Names: (("a", "b"), "a,b"),
+        Wholes: ((70, 80), "70, 80"),
     }
     return known.get(type(kind), ("x", "x"))
 
@@ -123,7 +126,7 @@ def bad(option: Option) -> Any:
     kind = option.kind
     if isinstance(kind, Flag | Choice):
         return "some"
-    if isinstance(kind, Whole):
+    if isinstance(kind, Whole | Wholes):
         return kind.most + 1
     if isinstance(kind, Share):
         return 1.5
@@ -360,3 +363,15 @@ def test_no_message_names_an_option_of_the_command_line_by_itself() -> None:
         texts = [n.value for n in said if isinstance(n, ast.Constant) and isinstance(n.value, str)]
         assert [t for t in texts if re.search(r"(?<![\w-])--[a-z]|\bINPUT\b", t)] == [], path
         assert not [n for n in said if getattr(n, "attr", "") in ("switch", "switch_off")], path
+
+
+def test_a_list_can_be_given_item_by_item() -> None:
+    encode = ("encode", "in", "--tokenizer", "tok", "--output", "out")
+    call = of_command(*encode, "--columns", "word_ids", "--columns", "num_tokens,attention_mask")
+    assert call.shards.encoding.columns == ("word_ids", "num_tokens", "attention_mask")
+    assert of_command(*encode, "--keep-columns", "").shards.keep_columns == ()
+    count = ("count", "in", "--output", "out")
+    call = of_command(*count, "--pre-tokenizer", "digits", "--pre-tokenizer", "[a-z]{1,3}|.")
+    assert call.counting.text.pre_tokenizer == ("digits", "[a-z]{1,3}|.")
+    with pytest.raises(OptionError, match=r"^columns: 'word_ids' is given twice; give it once"):
+        of_command(*encode, "--columns", "word_ids", "--columns", "word_ids")

@@ -56,8 +56,8 @@ def bpe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def metrics(sums: dict[str, Any], vocab_size: int) -> dict[str, Any]:
-    """The metrics of a row, from sums, by their definitions."""
+def metrics(sums: dict[str, Any], texts: list[str], vocab_size: int) -> dict[str, Any]:
+    """Compute the metrics of a row from sums over these texts, by their definitions."""
     uses, total = list(sums["uses"].values()), sums["tokens"]
     entropy = math.log2(sum((n / total) ** 2.5 for n in uses)) / (1 - 2.5)
     return {
@@ -65,7 +65,7 @@ def metrics(sums: dict[str, Any], vocab_size: int) -> dict[str, Any]:
         "tokens": total,
         "tokens_per_word": total / sums["words"],
         "characters_per_token": sums["characters"] / total,
-        "bytes_per_token": sums["bytes"] / total,
+        "bytes_per_token": sum(len(text.encode()) for text in texts) / total,
         "whole_words": sums["whole_words"] / sums["words"],
         "continued_words": sums["continued_words"] / sums["words"],
         "unknown_words": sums["unknown_words"] / sums["words"],
@@ -98,7 +98,7 @@ def test_metrics_are_those_of_the_texts_of_a_group(corpus: Path, uncased: Path, 
         else:
             sums = plain_of_spaced(other, None, texts)
         overlap, parity = row.pop("overlap"), row.pop("parity")
-        assert row == metrics(sums, (own if is_own else other).get_vocab_size())
+        assert row == metrics(sums, texts, (own if is_own else other).get_vocab_size())
         assert overlap == 1 if is_own else 0 < overlap < 1
         assert parity is None if group is None else parity >= 1
 
@@ -260,3 +260,47 @@ def test_the_graph_of_the_pipeline_has_no_vocabulary(
     tokens = [f"token{number}" for number in range(100_000)]
     pipelines.compare([uncased, Tokenizer(["[UNK]", *tokens])], on=corpus, quiet=True)
     assert max(map(len, graphs)) < 100_000
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"model": "bpe"},
+        {"model": "bpe", "word_boundary": "bytes", "pre_tokenizer": "gpt2", "lowercase": False},
+    ],
+    ids=["wordpiece", "bpe", "bytes"],
+)
+def test_smaller_sizes_have_the_metrics_of_trainings_of_these_sizes(
+    corpus: Path, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    for size in (300, 350, 400):
+        place = tmp_path / str(size)
+        trained = pipelines.train(corpus, output=place, vocab_size=size, quiet=True, **options)
+        assert len(trained.vocab) == size
+    table = pipelines.compare(tmp_path / "400", on=corpus, vocab_sizes=[300, 350], quiet=True)
+    sizes = [str(tmp_path / name) for name in ("400", "300", "350")]
+    wanted = pipelines.compare(sizes, on=corpus, quiet=True)
+    assert table["vocab_size"].to_pylist() == [400, 300, 350]
+    names = ["tokenizer"]
+    assert table.drop_columns(names).equals(wanted.drop_columns(names))
+    if options:  # the tokenizer.json of BPE has its merges in order
+        json_file = tmp_path / "400" / "tokenizer.json"
+        alone = pipelines.compare(json_file, on=corpus, vocab_sizes=[300, 350], quiet=True)
+        assert alone.drop_columns(names).equals(table.drop_columns(names))
+
+
+def test_sizes_that_a_tokenizer_cannot_have_are_errors(
+    corpus: Path, uncased: Path, bpe: Path
+) -> None:
+    def refused(*places: Path, sizes: str) -> str:
+        outcome = wordpiece("compare", *places, "--on", corpus, "--vocab-sizes", sizes)
+        assert outcome.status == 2
+        return outcome.fault
+
+    assert "--vocab-sizes: 9,999 is not from 257" in refused(bpe, sizes="9999")
+    assert "--vocab-sizes: 100 is not from 257" in refused(bpe, sizes="300,100")
+    assert f"the order of the merges of {uncased} is not known" in refused(uncased, sizes="50")
+    outcome = done("compare", bpe, uncased, "--on", corpus, "--vocab-sizes", "300")
+    assert f"warning: {uncased}: the order of its merges is not known" in outcome.err
+    assert outcome.out.count(bpe.name) == 2, outcome.out

@@ -26,8 +26,8 @@ from pipelines.reporting.tokenized_words import (
 from pipelines.reporting.vocabulary import (
     MOST_SIZES,
     TrainingLog,
-    at_sizes,
     round_sizes,
+    smaller_sizes,
 )
 from tests.pipelines.corpora import english
 from tests.wordpiece_core.tokenizer.test_library_measures import byte_level_bpe, of_library
@@ -95,11 +95,11 @@ def test_lists_are_those_of_plain_python() -> None:
 @pytest.mark.parametrize("criterion", ["pmi", "frequency"])
 def test_vocabularies_at_sizes_are_those_of_trainings_of_that_size(criterion: str) -> None:
     complete = train(dict(COUNTS), vocab_size=150, criterion=criterion)
-    found = at_sizes(TokenizerSpec(complete.vocab), TrainingLog(complete.merges))
-    assert len(found) > 4
-    assert found[-1] == complete.vocab
-    for vocab in found[1:]:
-        assert vocab == train(dict(COUNTS), vocab_size=len(vocab), criterion=criterion).vocab
+    log = TrainingLog(complete.merges["token"].to_pylist())
+    found = smaller_sizes(TokenizerSpec(complete.vocab), log)
+    assert len(found) > 3
+    for size, spec in [*found.items()][1:]:
+        assert spec.vocab == train(dict(COUNTS), vocab_size=size, criterion=criterion).vocab
 
 
 @pytest.mark.parametrize(("least", "most"), [(5, 6), (100, 120), (300, 250_000), (1, 10**7)])

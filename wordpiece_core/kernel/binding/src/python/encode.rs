@@ -371,7 +371,7 @@ impl PyMeasurer {
         })
     }
 
-    fn take(&mut self, py: Python<'_>) -> PyResult<([u64; 8], PyArrowArray)> {
+    fn take(&mut self, py: Python<'_>) -> PyResult<([u64; 7], PyArrowArray)> {
         run(py, || {
             let (sums, uses) = self.measurer.take();
             Ok((sums.all(), TokenCounts::batch(uses.iter())?.into()))

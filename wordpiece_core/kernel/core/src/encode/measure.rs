@@ -21,7 +21,7 @@ const WORDS: TextOptions = TextOptions {
     split_punctuation: true,
 };
 
-/// What is summed up. Characters and bytes are without white space.
+/// Sums over text and its tokens. Characters are counted without white space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Words.
@@ -30,8 +30,6 @@ pub struct Statistics {
     pub tokens: u64,
     /// Characters.
     pub characters: u64,
-    /// Bytes of these characters in UTF-8.
-    pub bytes: u64,
     /// Words that one known token stands for, which stands for no other word.
     pub whole_words: u64,
     /// Words that two or more tokens stand for.
@@ -150,7 +148,6 @@ impl Measurer {
             }
             if !is_whitespace(c) {
                 found.characters += 1;
-                found.bytes += c.len_utf8() as u64;
                 found.dropped_characters += u64::from(at >= known_end);
             }
         }
@@ -237,28 +234,18 @@ impl Statistics {
     }
 
     /// All sums, in the order of the fields.
-    pub fn all(&self) -> [u64; 8] {
-        let Statistics { words, tokens, characters, bytes, .. } = *self;
+    pub fn all(&self) -> [u64; 7] {
+        let Statistics { words, tokens, characters, .. } = *self;
         let Statistics { whole_words, continued_words, unknown_words, dropped_characters, .. } =
             *self;
-        [
-            words,
-            tokens,
-            characters,
-            bytes,
-            whole_words,
-            continued_words,
-            unknown_words,
-            dropped_characters,
-        ]
+        [words, tokens, characters, whole_words, continued_words, unknown_words, dropped_characters]
     }
 
-    fn all_mut(&mut self) -> [&mut u64; 8] {
+    fn all_mut(&mut self) -> [&mut u64; 7] {
         [
             &mut self.words,
             &mut self.tokens,
             &mut self.characters,
-            &mut self.bytes,
             &mut self.whole_words,
             &mut self.continued_words,
             &mut self.unknown_words,
@@ -293,7 +280,7 @@ pub fn measure<'a>(
 mod tests {
     use super::*;
 
-    fn sums(chunk: &str, unk_id: u32, tokens: &[(u32, u32, u32)]) -> [u64; 8] {
+    fn sums(chunk: &str, unk_id: u32, tokens: &[(u32, u32, u32)]) -> [u64; 7] {
         let mut measurer = Measurer::new(9, unk_id);
         let tokens = tokens.iter().map(|&(id, start, end)| PlacedToken { id, start, end });
         measurer.add(chunk, 1, &mut tokens.collect::<Vec<_>>()).unwrap();
@@ -302,25 +289,25 @@ mod tests {
 
     #[test]
     fn a_word_is_judged_by_the_tokens_that_overlap_it() {
-        // words, tokens, characters, bytes, whole, continued, unknown, dropped
-        assert_eq!(sums("", 0, &[]), [0; 8]);
-        assert_eq!(sums("añb", 0, &[(1, 0, 3)]), [1, 1, 3, 4, 1, 0, 0, 0]);
-        assert_eq!(sums("añb", 0, &[(0, 0, 3)]), [1, 1, 3, 4, 0, 0, 1, 3]);
-        assert_eq!(sums("añb", 0, &[(1, 0, 1), (0, 1, 2), (2, 2, 3)]), [1, 3, 3, 4, 0, 1, 1, 1]);
+        // words, tokens, characters, whole, continued, unknown, dropped
+        assert_eq!(sums("", 0, &[]), [0; 7]);
+        assert_eq!(sums("añb", 0, &[(1, 0, 3)]), [1, 1, 3, 1, 0, 0, 0]);
+        assert_eq!(sums("añb", 0, &[(0, 0, 3)]), [1, 1, 3, 0, 0, 1, 3]);
+        assert_eq!(sums("añb", 0, &[(1, 0, 1), (0, 1, 2), (2, 2, 3)]), [1, 3, 3, 0, 1, 1, 1]);
         // One token for two words, as byte-level BPE has "!?".
-        assert_eq!(sums("a!?", 9, &[(1, 0, 1), (2, 1, 3)]), [3, 2, 3, 3, 1, 0, 0, 0]);
+        assert_eq!(sums("a!?", 9, &[(1, 0, 1), (2, 1, 3)]), [3, 2, 3, 1, 0, 0, 0]);
         // Three bytes of one character, in any order of ids.
-        assert_eq!(sums("日", 9, &[(1, 0, 1), (2, 0, 1), (1, 0, 1)]), [1, 3, 1, 3, 0, 1, 0, 0]);
+        assert_eq!(sums("日", 9, &[(1, 0, 1), (2, 0, 1), (1, 0, 1)]), [1, 3, 1, 0, 1, 0, 0]);
         // Bytes of characters that fell back together.
-        assert_eq!(sums("日本", 9, &[(1, 0, 2), (2, 0, 2)]), [2, 2, 2, 6, 0, 2, 0, 0]);
-        assert_eq!(sums("日本", 2, &[(1, 0, 2), (2, 0, 2)]), [2, 2, 2, 6, 0, 2, 2, 0]);
+        assert_eq!(sums("日本", 9, &[(1, 0, 2), (2, 0, 2)]), [2, 2, 2, 0, 2, 0, 0]);
+        assert_eq!(sums("日本", 2, &[(1, 0, 2), (2, 0, 2)]), [2, 2, 2, 0, 2, 2, 0]);
         // A token for a space that is not here, and one for nothing.
-        assert_eq!(sums("ab", 9, &[(1, 0, 0), (2, 0, 2)]), [1, 2, 2, 2, 1, 0, 0, 0]);
+        assert_eq!(sums("ab", 9, &[(1, 0, 0), (2, 0, 2)]), [1, 2, 2, 1, 0, 0, 0]);
         // Control characters are no words; white space is no character.
-        assert_eq!(sums("a\u{0}\u{C}b\u{200B}", 9, &[(1, 0, 4)]), [1, 1, 4, 6, 1, 0, 0, 1]);
-        assert_eq!(sums("\u{200B}", 9, &[]), [0, 0, 1, 3, 0, 0, 0, 1]);
+        assert_eq!(sums("a\u{0}\u{C}b\u{200B}", 9, &[(1, 0, 4)]), [1, 1, 4, 1, 0, 0, 1]);
+        assert_eq!(sums("\u{200B}", 9, &[]), [0, 0, 1, 0, 0, 0, 1]);
         // Tokens in another order.
-        assert_eq!(sums("ab c", 9, &[(2, 3, 4), (1, 0, 2)]), [2, 2, 3, 3, 2, 0, 0, 0]);
+        assert_eq!(sums("ab c", 9, &[(2, 3, 4), (1, 0, 2)]), [2, 2, 3, 2, 0, 0, 0]);
     }
 
     #[test]
