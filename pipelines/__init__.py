@@ -30,6 +30,7 @@ from __future__ import annotations
 from importlib import import_module
 
 __all__ = [
+    "Checked",
     "CountWords",
     "EncodeTexts",
     "Encoded",
@@ -40,6 +41,7 @@ __all__ = [
     "Trained",
     "WordTable",
     "__version__",
+    "check",
     "compare",
     "count",
     "encode",
@@ -51,8 +53,19 @@ __all__ = [
 
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Beam.
 _MODULES = {
-    "functions": ("JobWarning", "compare", "count", "encode", "extend", "prune", "report", "train"),
+    "functions": (
+        "JobWarning",
+        "check",
+        "compare",
+        "count",
+        "encode",
+        "extend",
+        "prune",
+        "report",
+        "train",
+    ),
     "transforms": ("CountWords", "EncodeTexts"),
+    "comparing.check": ("Checked",),
     "counting.word_table": ("WordTable",),
     "reporting.report": ("Report",),
     "training.extend": ("Extended",),

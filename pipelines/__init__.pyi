@@ -11,6 +11,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from pipelines.comparing.check import Checked as Checked
 from pipelines.counting.word_table import WordTable as WordTable
 from pipelines.encoding.result import Encoded as Encoded
 from pipelines.functions import JobWarning as JobWarning
@@ -24,6 +25,18 @@ from wordpiece_core import Tokenizer
 
 __all__: list[str]
 __version__: str
+
+def check(
+    tokenizer: str | PathLike[str],
+    *,
+    no_quoting: bool = ...,
+    on: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
+    sample: int | str = ...,
+    text_column: str = ...,
+    lowercase: bool | None = ...,
+    encoding: Literal["r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony", "llama3", "qwen"] | None = ...,
+    quiet: bool = ...,
+) -> Checked: ...
 
 def compare(
     tokenizers: str | PathLike[str] | Tokenizer | Sequence[str | PathLike[str] | Tokenizer] = ...,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from pipelines.comparing.check import Checked, check_job
 from pipelines.comparing.compare import compare_job
-from pipelines.comparing.options import CompareCall
+from pipelines.comparing.options import CheckCall, CompareCall
 from pipelines.counting.count import count_job
 from pipelines.counting.options import CountCall
 from pipelines.counting.word_table import WordTable
@@ -64,19 +65,22 @@ class _Result(Protocol):
 Result = TypeVar("Result", bound=_Result)
 
 
-def _documented(call: type[JobCall]) -> Callable[[Function], Function]:
-    """Gives a function the signature and the documented arguments that a call declares."""
+def _documented(
+    call: type[JobCall], run_arguments: Collection[str] = tuple(RUN_ARGUMENTS)
+) -> Callable[[Function], Function]:
+    """Give a function the signature and the documented arguments that a call declares."""
+    more = {name: RUN_ARGUMENTS[name] for name in run_arguments}
 
     def decorate(function: Function) -> Function:
         parameters = [_parameter(option, call) for option in call.arguments_first()]
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters += [
             inspect.Parameter(name, keyword, default=default, annotation=kind)
-            for name, (kind, default, _) in RUN_ARGUMENTS.items()
+            for name, (kind, default, _) in more.items()
         ]
         given = inspect.signature(function)
         function.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
-        lines = [inspect.cleandoc(function.__doc__ or ""), *_lines(call)]
+        lines = [inspect.cleandoc(function.__doc__ or ""), *_lines(call, more)]
         function.__doc__ = "\n".join(lines)
         return function
 
@@ -89,14 +93,14 @@ def _parameter(option: Option, call: type[JobCall]) -> inspect.Parameter:
     return option.parameter(kinds[not is_first])
 
 
-def _lines(call: type[JobCall]) -> Iterator[str]:
+def _lines(call: type[JobCall], more: Mapping[str, Any]) -> Iterator[str]:
     """The arguments and errors, in the form that documentation tools read."""
     yield "\nArgs:"
     for option in call.arguments_first():
         needed = " Required." if option.is_required else ""
         shown = f" Default: {option.shown_default}." if option.shown_default else ""
         yield f"    {option.name}: {option.help + needed + shown}"
-    for name, (_, _, text) in RUN_ARGUMENTS.items():
+    for name, (_, _, text) in more.items():
         yield f"    {name}: {text}"
     yield "\nRaises:"
     yield "    wordpiece_core.OptionError: For a wrong argument."
@@ -215,6 +219,20 @@ def encode(
     progress = Progress(quiet=quiet or call.following.follow)
     done = encode_job(call, tokenizer, beam_args=beam_args, progress=progress, log=log)
     return _warned(done)
+
+
+@_documented(CheckCall, ["quiet"])
+def check(tokenizer: str, *, quiet: bool = False, **options: Any) -> Checked:
+    """Encode a sample of texts natively and with the library that the tokenizer belongs to, as
+    `wordpiece check` does, and compare every id.
+
+    >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
+    >>> done = check("tokenizer/tokenizer.json", on="corpus/")
+    >>> done.rows, done.differing_rows, done.encoder
+    (3, 0, 'kernel')
+    """
+    call = CheckCall.of(tokenizer=tokenizer, **options)
+    return _warned(check_job(call, Progress(quiet=quiet)))
 
 
 @_documented(CompareCall)

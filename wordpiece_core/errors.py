@@ -96,6 +96,10 @@ class OutputError(WordpieceError):
     there (exit status 1)."""
 
 
+class DifferentIdsError(WordpieceError):
+    """`wordpiece check` found rows with other ids than the library gives (exit status 1)."""
+
+
 class OptionError(WordpieceError):
     """A wrong argument or a wrong configuration (exit status 2)."""
 

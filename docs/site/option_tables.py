@@ -16,7 +16,7 @@ import click
 
 from pipelines.commands.options import SectionOption
 from pipelines.commands.program import wordpiece
-from pipelines.comparing.options import CompareCall
+from pipelines.comparing.options import CheckCall, CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.functions import RUN_ARGUMENTS
@@ -35,6 +35,7 @@ JOBS: dict[str, list[type[Declared]]] = {
     "extend": [ExtendCall],
     "prune": [PruneCall],
     "encode": [EncodeCall],
+    "check": [CheckCall],
     "compare": [CompareCall],
     "report": [ReportCall],
 }

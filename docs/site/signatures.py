@@ -34,6 +34,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from pipelines.comparing.check import Checked as Checked
 from pipelines.counting.word_table import WordTable as WordTable
 from pipelines.encoding.result import Encoded as Encoded
 from pipelines.functions import JobWarning as JobWarning

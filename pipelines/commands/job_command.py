@@ -38,6 +38,10 @@ EXAMPLES = {
         "corpus/ --tokenizer tokenizer --output dataset --max-length 512",
         "corpus/ --tokenizer gpt2 --output packed --pack --max-length 1024 --shuffle 1",
     ),
+    "check": (
+        "gpt2/tokenizer.json --on corpus/",
+        "tokenizer.model --on corpus/ --sample 100MB",
+    ),
     "compare": (
         "tokenizer bert-base-cased --on held-out/",
         "tokenizer bert-base-cased --word-counts words",
@@ -48,6 +52,7 @@ EXAMPLES = {
     ),
 }
 """How each command is called, twice."""
+WITHOUT_BEAM = ("check",)
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
 
 
@@ -124,7 +129,7 @@ def job_command(name: str, call: type[C], module: str) -> Command:
 
     params = [*parameters(call), *_job_options()]
     calls = "".join(f"\n  wordpiece {name} {example}" for example in EXAMPLES[name])
-    epilog = f"\b\nExamples:{calls}\n\n{PASSED_ON}"
+    epilog = f"\b\nExamples:{calls}" + f"\n\n{PASSED_ON}" * (name not in WITHOUT_BEAM)
     return Command(name, callback=callback, params=params, help=call.__doc__, epilog=epilog)
 
 

@@ -1,4 +1,5 @@
-"""The commands of `wordpiece`: count, train, extend, prune, encode, compare, report, inspect.
+"""The commands of `wordpiece`: count, train, extend, prune, encode, check, compare, report and
+inspect.
 
 Each command imports its job when it runs, so that `--help` waits neither for Beam nor for Arrow.
 """
@@ -20,7 +21,7 @@ import click
 from pipelines.commands.job_command import Command, debug, job_command
 from pipelines.commands.options import Value, parameters, parted
 from pipelines.commands.summary import say
-from pipelines.comparing.options import CompareCall
+from pipelines.comparing.options import CheckCall, CompareCall
 from pipelines.counting.options import CountCall
 from pipelines.encoding.options import EncodeCall, TokenizerChoice
 from pipelines.reporting.options import ReportCall
@@ -118,6 +119,7 @@ for job in (
     job_command("extend", ExtendCall, "pipelines.commands.train"),
     job_command("prune", PruneCall, "pipelines.commands.train"),
     job_command("encode", EncodeCall, "pipelines.commands.encode"),
+    job_command("check", CheckCall, "pipelines.commands.check"),
     job_command("compare", CompareCall, "pipelines.commands.compare"),
     job_command("report", ReportCall, "pipelines.commands.report"),
     inspect,

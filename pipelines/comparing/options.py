@@ -1,4 +1,4 @@
-"""A call of the job `compare`, and which tokenizers it takes."""
+"""Calls of `compare` and `check`, and which tokenizers they take."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from wordpiece_core.declaration import (
     INPUT,
     MAIN,
     PERFORMANCE,
+    REQUIRED,
     TOKENIZER,
     Declared,
     group,
@@ -166,3 +167,33 @@ class CompareCall(JobCall):
         if not self.on and not self.word_counts:
             raise OptionError("give either `on` or `word_counts`")
         check_texts(self.on, self.word_counts, self.measuring)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckCall(CsvOptions, JobCall):
+    """Compare the ids and the speed of a tokenizer with the library that it belongs to.
+
+    TOKENIZER: a tokenizer directory, a tokenizer file, or a name on the Hub. The library is
+    transformers for a directory, and tokenizers, sentencepiece or tiktoken for a file; it must be
+    installed. The exit status is 1 if any row has other ids.
+    """
+
+    SECTION = MAIN
+    ARGUMENTS = ("tokenizer",)
+
+    tokenizer: str = option(REQUIRED, Place(), "The tokenizer to check.")
+    on: tuple[str, ...] = option(
+        (),
+        Places("INPUT"),
+        "Texts to encode: a file, a glob or a directory, as for count; can be repeated.",
+    )
+    sample: int = option(
+        10 << 20, Size(), "Size of the sample, read from the beginning of each file."
+    )
+    text_column: str = option("text", Column(), "Column or key that holds the text.", section=INPUT)
+    reading: TokenizerOptions = group(TokenizerOptions)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.on:
+            raise OptionError("give `on`: texts to compare on")

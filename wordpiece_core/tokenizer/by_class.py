@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, is_fault, one_line
 from wordpiece_core.tokenizer.files import ROLE_NAMES
@@ -82,16 +83,34 @@ def class_of(config: Json, model: Json) -> tuple[str | None, bool]:
 
 
 def built(read: Callable[[str], bytes | None], path: str, name: str) -> tuple[str, dict[str, str]]:
-    """The `tokenizer.json` of the tokenizer that `transformers` builds of a directory, and the
-    roles of its tokens.
+    """Return the `tokenizer.json` of the tokenizer that `transformers` builds from a directory, and
+    the roles of its tokens.
+
+    Args, errors: as for `load_by_transformers`; InputError also if the tokenizer is written in
+    Python.
+    """
+    made = load_by_transformers(read, path, name)
+    backend = getattr(made, "backend_tokenizer", None)
+    if backend is None:
+        raise InputError(
+            f"{path}: its class {type(made).__name__} is written in Python, without a"
+            " tokenizer.json; such tokenizers cannot be encoded here"
+        )
+    roles = {role: getattr(made, role, None) for role in ROLE_NAMES}
+    text: str = backend.to_str()
+    return text, {role: str(token) for role, token in roles.items() if token is not None}
+
+
+def load_by_transformers(read: Callable[[str], bytes | None], path: str, name: str) -> Any:
+    """Load the tokenizer of a directory with `AutoTokenizer`.
 
     Args:
-        read: The bytes of a file of the directory; None if there is no such file.
-        path: What errors name.
-        name: The class.
+        read: Returns the bytes of a file of the directory; None if there is no such file.
+        path: The path that errors name.
+        name: The class that errors name.
 
     Raises OptionError if the library is not installed, and InputError if it cannot load the
-    directory, or if the tokenizer is written in Python.
+    directory.
     """
     try:
         from transformers import AutoTokenizer
@@ -108,7 +127,7 @@ def built(read: Callable[[str], bytes | None], path: str, name: str) -> tuple[st
             if data is not None:
                 Path(directory, file).write_bytes(data)
         try:
-            made = AutoTokenizer.from_pretrained(
+            return AutoTokenizer.from_pretrained(
                 directory, local_files_only=True, trust_remote_code=False
             )
         except BaseException as error:  # of any library that it calls, or a panic
@@ -119,12 +138,3 @@ def built(read: Callable[[str], bytes | None], path: str, name: str) -> tuple[st
                 f"{path}: transformers cannot load its class {name} ({reason}); give a"
                 " tokenizer.json"
             ) from error
-    backend = getattr(made, "backend_tokenizer", None)
-    if backend is None:
-        raise InputError(
-            f"{path}: its class {type(made).__name__} is written in Python, without a"
-            " tokenizer.json; such tokenizers cannot be encoded here"
-        )
-    roles = {role: getattr(made, role, None) for role in ROLE_NAMES}
-    text: str = backend.to_str()
-    return text, {role: str(token) for role, token in roles.items() if token is not None}

@@ -200,8 +200,8 @@ def test_a_tekken_file_has_its_special_tokens_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("vocab.txt", text_of(RANKS), "which are not all of an encoding"),
-        ("mine.tiktoken", text_of(RANKS), "give its name with `encoding`, one of r50k_base, "),
+        ("vocab.txt", text_of(RANKS), "name its encoding with `encoding`"),
+        ("mine.tiktoken", text_of(RANKS), "name its encoding with `encoding`: r50k_base, "),
         ("r50k_base.tiktoken", text_of(RANKS) + "x\n", "line 601: 'x' is not a token in base64"),
         ("r50k_base.tiktoken", text_of(RANKS) + "YQ 700\n", "line 601: 'YQ 700' is not a token"),
         ("r50k_base.tiktoken", text_of(RANKS) + "YQ== 700\n", "line 601: token b'a' is empty or"),

@@ -50,8 +50,15 @@ def read_tekken(value: Json, path: str) -> TokenizerSpec:
             raise InputError(f"{path}: vocab[{rank}] is {shown(token)}, not token {rank}") from None
     if len({*tokens[count:]}) != size - count or b"" in tokens[count:]:
         raise InputError(f"{path}: a token is empty or there twice")
-    pattern = get(config, "pattern", str, path)
-    return spec_of_tokens(tokens, Encoding(pattern, _special(value, count, path)), path)
+    return spec_of_tokens(tokens, encoding_of_tekken(value, path), path)
+
+
+def encoding_of_tekken(value: Json, path: str) -> Encoding:
+    """Return the regular expression and the special tokens of a `tekken.json`. Raises InputError,
+    which names `path`, for a file that is not complete."""
+    config = get(value, "config", dict, path)
+    count = get(config, "default_num_special_tokens", int, path)
+    return Encoding(get(config, "pattern", str, path), _special(value, count, path))
 
 
 def _special(value: Json, count: int, path: str) -> dict[str, int]:

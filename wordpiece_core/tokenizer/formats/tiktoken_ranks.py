@@ -121,20 +121,26 @@ def read_ranks(data: bytes, name: str, path: str) -> TokenizerSpec:
     Raises OptionError if the encoding is not known, and InputError for a line that is not a token
     and its rank.
     """
+    encoding, ranks = encoding_of(data, name, path), ranks_of(data, path)
+    tokens = [b""] * (1 + max(ranks.values()))
+    for token, rank in ranks.items():
+        tokens[rank] = token
+    return spec_of_tokens(tokens, encoding, path)
+
+
+def encoding_of(data: bytes, name: str, path: str) -> Encoding:
+    """Return the encoding of a file of ranks by its name, or by the digest of a known file. Takes
+    and raises the same as `read_ranks`."""
     name = name.removesuffix(ENDING)
     if name not in ENCODINGS:
         name = KNOWN_FILES.get(sha256(data).hexdigest(), name)
     encoding = ENCODINGS.get(name)
     if encoding is None:
         raise OptionError(
-            f"{path}: holds ranks of tiktoken, which are not all of an encoding; give its name with"
-            f" `encoding`, one of {', '.join(ENCODINGS)}"
+            f"{path}: a file of tiktoken has ranks, but neither the regular expression nor the"
+            f" special tokens; name its encoding with `encoding`: {', '.join(ENCODINGS)}"
         )
-    ranks = _ranks(data, path)
-    tokens = [b""] * (1 + max(ranks.values()))
-    for token, rank in ranks.items():
-        tokens[rank] = token
-    return spec_of_tokens(tokens, encoding, path)
+    return encoding
 
 
 def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> TokenizerSpec:
@@ -182,8 +188,9 @@ def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> To
     return from_tokenizer_json(value, path)
 
 
-def _ranks(data: bytes, path: str) -> dict[bytes, int]:
-    """The rank of each token."""
+def ranks_of(data: bytes, path: str) -> dict[bytes, int]:
+    """Return the rank of each token. Raises InputError for a line that is not a token and its
+    rank."""
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():

@@ -1,0 +1,213 @@
+"""`check`: the ids and the speed of a tokenizer next to the library that it belongs to.
+
+It reads a sample of the texts and encodes it in this process, on one core, without Beam.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from pipelines.comparing.options import CheckCall
+from pipelines.files import inputs
+from pipelines.files.inputs import InputFile
+from pipelines.running.figures import add_metrics
+from pipelines.running.progress import Progress
+from wordpiece_core import EncodingOptions, Tokenizer
+from wordpiece_core.errors import InputError, TokenizerWarning, is_fault, one_line
+from wordpiece_core.summary import Summarized
+from wordpiece_core.tokenizer.original_library import OriginalLibrary, original_library
+
+BYTES_AT_ONCE = 2_000_000  # of texts, approximately
+MOST_FILES = 100  # that a sample is drawn from
+PARALLELISM = "TOKENIZERS_PARALLELISM"
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first row with other ids: its file, its number in the file from 0, its text, the place of
+    the first other id, and all ids."""
+
+    file: str
+    row: int
+    text: str
+    position: int
+    ids: Sequence[int]
+    library_ids: Sequence[int]
+
+
+@dataclass(frozen=True, repr=False)
+class Checked(Summarized):
+    """The result of a check.
+
+    Attributes:
+        rows: Number of rows compared, without null texts.
+        differing_rows: Number of rows with other ids.
+        bytes: Bytes of their texts in UTF-8.
+        tokens: Number of ids.
+        encoder: "kernel", or "library" for a tokenizer that the library encodes here too.
+        library: Name and version of the library.
+        mb_per_second: Megabytes of text encoded per second on one core.
+        library_mb_per_second: The same for the library.
+        first_difference: None if all ids are equal.
+    """
+
+    rows: int
+    differing_rows: int
+    bytes: int
+    tokens: int
+    encoder: str
+    library: str
+    mb_per_second: float
+    library_mb_per_second: float
+    first_difference: Difference | None
+    more_warnings: Sequence[str] = ()
+
+    def summary(self) -> dict[str, Any]:
+        """Return the object that `wordpiece check --json` prints."""
+        return {name: value for name, value in asdict(self).items() if name != "more_warnings"}
+
+    def warnings(self) -> list[str]:
+        """Return the warnings, one sentence each."""
+        return list(self.more_warnings)
+
+
+def check_job(call: CheckCall, progress: Progress) -> Checked:
+    """Encode a sample natively and with the library of the tokenizer, and compare every id.
+
+    Raises InputError, StorageError, and OptionError if the library is not installed.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TokenizerWarning)
+        tokenizer = call.reading.load(call.tokenizer)
+        library = original_library(call.tokenizer, tokenizer.spec, call.reading.encoding)
+    files = inputs.resolve(call.on, quoting=not call.no_quoting)
+    comparison = _Comparison(tokenizer, library)
+    with progress.stage("check", "bytes", call.sample), _one_thread():
+        for file, first, texts in _sample(files, call):
+            comparison.add(file, first, texts)
+    if not comparison.rows:
+        raise InputError("no text in the sample; is `text_column` the column that holds it?")
+    return comparison.result([str(w.message) for w in caught if _is_notable(w.message)])
+
+
+def _is_notable(message: object) -> bool:
+    return isinstance(message, TokenizerWarning)
+
+
+def _sample(files: Sequence[InputFile], call: CheckCall) -> Iterator[tuple[str, int, pa.Array]]:
+    """Read about `sample` bytes of texts, the same number from the beginning of each file. Yields
+    the file, the number of the first row in it, and the texts."""
+    chosen = files[:: -(-len(files) // MOST_FILES)]
+    left = call.sample
+    for number, file in enumerate(chosen):
+        wanted, row = -(-left // (len(chosen) - number)), 0
+        for texts in _texts(file, call.text_column):
+            if wanted <= 0:
+                break
+            step = max(len(texts) * min(wanted, BYTES_AT_ONCE) // max(texts.nbytes, 1), 1)
+            for start in range(0, len(texts), step):
+                some = texts.slice(start, step)
+                yield file.path, row + start, some
+                wanted, left = wanted - some.nbytes, left - some.nbytes
+                if wanted <= 0:
+                    break
+            row += len(texts)
+
+
+def _texts(file: InputFile, text_column: str) -> Iterator[pa.Array]:
+    for part in inputs.plan([file], text_column):
+        for batch in inputs.read_texts(part, text_column):
+            yield batch.texts
+
+
+class _Comparison:
+    """Sums of a check while it runs."""
+
+    def __init__(self, tokenizer: Tokenizer, library: OriginalLibrary) -> None:
+        self.tokenizer, self.library = tokenizer, library
+        self.options = EncodingOptions(add_special_tokens=library.adds_special_tokens)
+        self.rows = self.differing_rows = self.bytes = self.tokens = 0
+        self.seconds = self.library_seconds = 0.0
+        self.first: Difference | None = None
+
+    def add(self, file: str, first_row: int, texts: pa.Array) -> None:
+        """Compare the ids of texts."""
+        numbers = [i for i, valid in enumerate(texts.is_valid().to_pylist()) if valid]
+        texts = texts.drop_null()
+        plain = texts.to_pylist()
+        size = sum(len(text.encode()) for text in plain)
+        ours, seconds = _timed(lambda: self.tokenizer.encode_batch(texts, options=self.options))
+        try:
+            encoded, library_seconds = _timed(lambda: self.library.encode(plain))
+            theirs = self.library.ids(encoded)
+        except BaseException as error:  # of any library, or a panic
+            if not is_fault(error):
+                raise
+            raise InputError(
+                f"{file}, rows from {first_row}: {self.library.name} cannot encode the text"
+                f" ({one_line(error)})"
+            ) from error
+        ids = ours.table["input_ids"].to_pylist()
+        for row, (own, other) in enumerate(zip(ids, theirs, strict=True)):
+            if own != other:
+                self.differing_rows += 1
+                self.first = self.first or Difference(
+                    file, first_row + numbers[row], plain[row], _position(own, other), own, other
+                )
+        self.rows, self.bytes = self.rows + len(plain), self.bytes + size
+        self.tokens += ours.tokens
+        self.seconds, self.library_seconds = (
+            self.seconds + seconds,
+            self.library_seconds + library_seconds,
+        )
+        add_metrics(bytes=size, rows=len(plain))
+
+    def result(self, more_warnings: Sequence[str]) -> Checked:
+        """Return the result."""
+        return Checked(
+            self.rows,
+            self.differing_rows,
+            self.bytes,
+            self.tokens,
+            "kernel" if self.tokenizer.spec.library is None else "library",
+            self.library.name,
+            self.bytes / 1e6 / max(self.seconds, 1e-9),
+            self.bytes / 1e6 / max(self.library_seconds, 1e-9),
+            self.first,
+            more_warnings,
+        )
+
+
+def _position(ids: Sequence[int], others: Sequence[int]) -> int:
+    pairs = enumerate(zip_longest(ids, others))
+    return next(place for place, (own, other) in pairs if own != other)
+
+
+def _timed(call: Callable[[], Result]) -> tuple[Result, float]:
+    started = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - started
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep `tokenizers` on one thread."""
+    before = os.environ.get(PARALLELISM)
+    os.environ[PARALLELISM] = "false"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[PARALLELISM]
+        else:
+            os.environ[PARALLELISM] = before
