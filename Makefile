@@ -81,8 +81,8 @@ fuzz: $(VENV)/.installed-test
 		-print_final_stats=1 || exit 1; done
 	$(BIN)/python -m tests.fuzz.tokenizer_files --seconds $(FUZZ_SECONDS)
 
-# The kernel's tests, and arrays passed from Python and back, under valgrind, which finds accesses beyond
-# buffers. What is not initialized it is not asked for: it takes what the optimizer reads early for that.
+# Run the kernel's tests, and exchange arrays with Python, under valgrind, which finds accesses beyond
+# buffers. Uninitialized-read checks are off: optimized early reads give false positives.
 VALGRIND := valgrind -q --error-exitcode=1 --show-leak-kinds=none --undef-value-errors=no
 memcheck: $(VENV)/.installed
 	cd wordpiece_core/kernel && cargo test --locked --workspace --profile memcheck --lib \

@@ -164,7 +164,7 @@ class _ProcessTexts(beam.DoFn):
         one = _Element(element, [], timestamp, window, pane)
         try:
             if isinstance(element, str) and len(self.columns) > 1:
-                raise InputError("it is a text alone; a pair needs two columns")
+                raise InputError("the element has one text; a pair needs two columns")
             one.texts.extend(_texts(element, column) for column in self.columns)
         except InputError as error:
             yield self._failed(one, error)
@@ -277,8 +277,8 @@ class CountWords(_Texts):
         depend on which words are counted together."""
         if not isinstance(texts.windowing.windowfn, NonMergingWindowFn):
             raise OptionError(
-                "CountWords: windows that merge, such as sessions, have no counts of their own;"
-                " give fixed or sliding windows"
+                "CountWords: merging windows, such as sessions, are not supported; use fixed or"
+                " sliding windows"
             )
         fn = _CountTexts(self.options, self.split_at, self.batching, self.dead_letter_tag)
         return self._applied(texts, fn, tuple[int, bytes], _MergeCounts())
@@ -373,7 +373,7 @@ class EncodeTexts(_Texts):
     BPE vocabulary of 128,000 tokens 1.3 MB.
 
     Args:
-        tokenizer: A tokenizer directory, a file of one, a name on the Hub, or a
+        tokenizer: A tokenizer directory, a tokenizer file, a name on the Hub, or a
             `wordpiece_core.Tokenizer`.
         text_column: The column or key that holds the text.
         text_pair_column: The column or key that holds the second text, for pairs.
@@ -458,7 +458,7 @@ def _encoded_type(kind: Any, columns: list[str], options: EncodingOptions) -> An
     for missing in (column for column in columns if column not in names):
         raise InputError(f"EncodeTexts: no column {missing!r} in the rows, only {shown(names)}")
     if options.id_type == "uint16":
-        raise OptionError("id_type: uint16 is not a type of rows of Beam; leave it out")
+        raise OptionError("id_type: uint16 is not a type of Beam rows; remove it")
     may_be_null = any(type(None) in get_args(of) for name, of in fields if name in columns)
     added = {name: ROW_TYPES[name] for name in ("input_ids", *options.columns)}
     _check_free(names, added)
@@ -526,7 +526,7 @@ def _texts(element: Any, column: str) -> Any:
         if column in fields:
             text = fields[column]
             if not isinstance(text, str | bytes | None):
-                raise InputError(f"column {column!r}: {shown(text)} is not a text")
+                raise InputError(f"column {column!r}: {shown(text)} is not text")
             return text
     raise InputError(f"no column {column!r}, only {shown(names)}")
 
@@ -538,7 +538,7 @@ def _fields(row: Any) -> dict[str, Any]:
     if hasattr(row, "_asdict"):
         return row._asdict()  # type: ignore[no-any-return]
     kinds = "texts, mappings, rows or Arrow record batches"
-    raise InputError(f"it is a {type(row).__name__}; give {kinds}")
+    raise InputError(f"expected {kinds}, got {type(row).__name__}")
 
 
 def _with(element: Any, added: dict[str, Any], columns: list[str]) -> Any:
@@ -554,7 +554,7 @@ def _with(element: Any, added: dict[str, Any], columns: list[str]) -> Any:
 
 def _check_free(names: Iterable[str], added: Iterable[str]) -> None:
     for name in set(names) & set(added):
-        raise InputError(f"a column {name!r} is there already; rename it or leave it out")
+        raise InputError(f"a column {name!r} already exists; rename it or exclude it")
 
 
 def _array(elements: list[_Element], column: int) -> pa.Array:

@@ -199,7 +199,7 @@ class Declared:
             raise UnknownOptionError(f"unknown option {name}; {hint}")
         for name, option in known.items():
             if option.is_required and name not in values:
-                raise OptionError(f"{name}: has to be given")
+                raise OptionError(f"{name}: required")
         return cls._of(values)
 
     @classmethod

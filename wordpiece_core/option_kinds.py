@@ -119,11 +119,11 @@ class Size(Kind):
     def check(self, value: Any) -> int:
         size = _number(value, parse_size if isinstance(value, str) else operator.index)
         if size is None:
-            raise refusal(value, "a size; give one like 512MiB, 4G or 1000000")
+            raise refusal(value, "a size, for example 512MiB, 4G or 1000000")
         if size < self.least:
-            raise ValueError(f"{value} is too little; give {show_size(self.least)} at least")
+            raise ValueError(f"{value} is too small; the minimum is {show_size(self.least)}")
         if size > MOST_BYTES:
-            raise ValueError(f"{shown(value)} is too much; give {show_size(MOST_BYTES)} at most")
+            raise ValueError(f"{shown(value)} is too large; the maximum is {show_size(MOST_BYTES)}")
         return int(size)
 
     def show(self, value: int) -> str:
@@ -142,7 +142,7 @@ class Duration(Kind):
         seconds = _number(value, _seconds if isinstance(value, str) else float)
         if seconds is None or not self.least <= seconds <= MOST_SECONDS:
             least, most = self.show(self.least), self.show(MOST_SECONDS)
-            raise refusal(value, f"a time from {least} to {most}; give one like 5s, 2m or 1h")
+            raise refusal(value, f"a time from {least} to {most}, for example 5s, 2m or 1h")
         return float(seconds)
 
     def show(self, value: float) -> str:
@@ -192,7 +192,7 @@ class Text(Kind):
         if not is_utf8(value):
             raise ValueError(f"{_raw(value)} is not UTF-8")
         if "\0" in value:
-            raise ValueError(f"{shown(value)} holds the character NUL")
+            raise ValueError(f"{shown(value)} contains the character NUL")
         return value
 
 
@@ -204,7 +204,7 @@ class Column(Text):
 
     def check(self, value: Any) -> str:
         if value == "":
-            raise ValueError("give the name of a column; this one is empty")
+            raise ValueError("the column name is empty")
         return super().check(value)
 
 
@@ -220,11 +220,11 @@ class Place(Text):
             raise refusal(value, "a path")
         path = os.fspath(value)
         if path == "":
-            raise ValueError("give a path; this one is empty")
+            raise ValueError("the path is empty")
         if isinstance(path, str) and not is_utf8(path):
             raise ValueError(f"{_raw(path)} is not UTF-8; rename it")
         if lacks_slash(path):  # else it would be a local path, secrets and all
-            raise ValueError(f"{path.partition(':')[0]}:/ begins no location; give it two slashes")
+            raise ValueError(f"{path.partition(':')[0]}:/ is not a location; write ://")
         if isinstance(path, str) and (refused := credentials_in(path)):
             raise ValueError(refused)
         return super().check(path)
@@ -316,22 +316,22 @@ class Shares(Kind):
         elif isinstance(value, tuple | list):
             pairs = [tuple(pair) if isinstance(pair, tuple | list) else () for pair in value]
         else:
-            raise refusal(value, "shares, as train=0.98,validation=0.02")
+            raise refusal(value, "shares, for example train=0.98,validation=0.02")
         shares = tuple(map(self._pair, pairs))
         if len({name.lower() for name, _ in shares}) < len(shares):
-            raise refusal(value, "a share for each name once")
+            raise refusal(value, "one share for each name")
         if (total := sum(Fraction(share) for _, share in shares)) != 1:
-            raise ValueError(f"{self.show(shares)} adds up to {float(total):.12g}, not to 1")
+            raise ValueError(f"{self.show(shares)} adds up to {float(total):.12g} instead of 1")
         return shares
 
     def _pair(self, pair: Any) -> tuple[str, str]:
         if len(pair) != 2 or not isinstance(pair[0], str):
-            raise refusal(pair, "a name and its share, as train=0.98")
+            raise refusal(pair, "a name and its share, for example train=0.98")
         name, share = pair[0].strip(), str(pair[1]).strip()
         if not _SPLIT_NAME.fullmatch(name) or name.lower() == "all":
-            raise refusal(name, "the name of a split: a letter, then letters, digits or _; not all")
+            raise refusal(name, "a split name: a letter, then letters, digits or _ (and not all)")
         if not _DECIMAL.fullmatch(share) or not 0 < Fraction(share) <= 1:
-            raise refusal(share, f"a share above 0 and up to 1, as in {name}=0.5")
+            raise refusal(share, f"a share above 0 and up to 1, for example {name}=0.5")
         return name, share
 
     def show(self, value: Sequence[tuple[str, str]]) -> str:

@@ -140,13 +140,12 @@ class TextOptions(Declared):
     pre_tokenizer: str | Sequence[str] = option(
         BERT,
         PreTokenizers(),
-        f"How text is split into words: {', '.join(PRE_TOKENIZERS)}, a regular expression, or a"
-        " list of them.",
+        f"Pre-tokenizer: {', '.join(PRE_TOKENIZERS)}, a regular expression, or a list of them.",
     )
     normalizer: Sequence[str] = option(
         (),
         Names("normalizers", tuple(NORMALIZERS)),
-        f"Normalizers, before all else: {', '.join(NORMALIZERS)}.",
+        f"Normalizers, applied first: {', '.join(NORMALIZERS)}.",
         shown_default="none",
     )
 
@@ -252,17 +251,17 @@ class EncodingOptions(Declared):
         False, Flag(), "End each text with the tokenizer's eos_token, or `eos_token`."
     )
     eos_token: str | None = option(
-        None, Text("TOKEN"), "With `append_eos`: the token.", shown_default="the tokenizer's"
+        None, Text("TOKEN"), "Token for `append_eos`.", shown_default="the tokenizer's"
     )
     prepend_bos: bool = option(False, Flag(), "Begin each text with its bos_token, or `bos_token`.")
     bos_token: str | None = option(
-        None, Text("TOKEN"), "With `prepend_bos`: the token.", shown_default="the tokenizer's"
+        None, Text("TOKEN"), "Token for `prepend_bos`.", shown_default="the tokenizer's"
     )
     special_tokens_in_text: str = option(
         PARSE,
         Choice(SPECIAL_TOKENS_IN_TEXT),
-        "Special tokens that are written in a text: parse them, treat them as plain text (for"
-        " untrusted text), or fail.",
+        "Special tokens written in a text: parse them, treat them as plain text (for untrusted"
+        " text), or fail.",
     )
     max_length: int | None = option(
         None,
@@ -270,13 +269,11 @@ class EncodingOptions(Declared):
         "Maximum number of tokens per row; longer rows are truncated.",
         section=MAIN,
     )
-    truncation: str = option(
-        "longest_first", Choice(TRUNCATIONS), "Which text of a pair is truncated."
-    )
+    truncation: str = option("longest_first", Choice(TRUNCATIONS), "Text of a pair to truncate.")
     stride: int | None = option(
         None,
         Whole(MOST_TOKENS, least=0),
-        "Put truncated tokens into additional rows, which overlap by this many tokens.",
+        "Put truncated tokens into additional rows that overlap by this many tokens.",
     )
     padding: bool = option(False, Flag(), "Pad rows to `max_length`.")
     columns: tuple[str, ...] = option(
@@ -290,9 +287,9 @@ class EncodingOptions(Declared):
         super().__post_init__()
         for name, wanted in (("bos_token", "prepend_bos"), ("eos_token", "append_eos")):
             if getattr(self, name) is not None and not getattr(self, wanted):
-                raise OptionError(f"{name}: give `{wanted}` too")
+                raise OptionError(f"{name}: also set `{wanted}`")
         if self.max_length is None and (self.padding or self.stride is not None):
-            raise OptionError(f"{'padding' if self.padding else 'stride'}: give a `max_length` too")
+            raise OptionError(f"{'padding' if self.padding else 'stride'}: also set `max_length`")
         if self.padding or self.stride is not None:
             wanted = f"{MOST_PADDED:,} or less, with {'padding' if self.padding else 'stride'}"
             _check((self.max_length or 0) <= MOST_PADDED, "max_length", self.max_length, wanted)
@@ -346,21 +343,21 @@ class TrainingOptions(Declared):
     byte_fallback: bool = option(
         False,
         Flag(),
-        "Add a token for each byte: no character is unknown.",
+        "Add a token for each byte, so that no character is unknown.",
     )
     seed_size: int = option(
         SEEDS,
         Whole(MOST_TOKENS),
-        "Only for unigram: number of substrings to begin with.",
+        "Only for unigram: number of initial substrings.",
         in_config=True,
     )
     criterion: str = option(
-        None, Choice(CRITERIA), "How pairs are ranked.", shown_default="pmi; bpe: frequency"
+        None, Choice(CRITERIA), "Score of pairs.", shown_default="pmi; bpe: frequency"
     )
     min_pair_count: int | str = option(
         "auto",
         Whole(MOST_COUNT, word="auto"),
-        "Minimum count of a pair; auto begins high and decays.",
+        "Minimum pair count; auto starts high and decays.",
     )
     min_word_count: int = option(
         1, Whole(MOST_COUNT), "Minimum count of a word; rarer words are left out."
@@ -374,37 +371,37 @@ class TrainingOptions(Declared):
     special_tokens: Sequence[str] | str = option(
         None,
         SpecialTokens(metavar="LIST|bert"),
-        "Special tokens, comma-separated, from id 0; bert: the ids of the published models.",
+        "Special tokens, comma-separated, from id 0; bert: the ids of the published BERT models.",
         shown_default="BERT's five",
         section=MAIN,
     )
-    unk_token: str | None = _role("stands for unknown text", UNK)
-    bos_token: str | None = _role("begins a text", f"{END_OF_TEXT} of bytes")
-    eos_token: str | None = _role("ends a text", f"{END_OF_TEXT} of bytes")
+    unk_token: str | None = _role("replaces unknown text", UNK)
+    bos_token: str | None = _role("begins a text", f"{END_OF_TEXT} with bytes")
+    eos_token: str | None = _role("ends a text", f"{END_OF_TEXT} with bytes")
     pad_token: str | None = _role("fills rows", "[PAD]")
-    mask_token: str | None = _role("stands for masked tokens", "[MASK]")
+    mask_token: str | None = _role("replaces masked tokens", "[MASK]")
     model_max_length: int | None = option(
         None,
         Whole(MOST_TOKENS),
-        "Maximum number of tokens that the model takes.",
+        "Maximum number of tokens of the model.",
         shown_default="none",
     )
     max_token_length: int | None = option(
         None,
         Whole(MOST_CHARACTERS),
-        "Maximum length of a token, in characters; in bytes for tokens of bytes.",
+        "Maximum token length in characters; in bytes for byte-level BPE.",
         shown_default="none; unigram: 16",
     )
     max_word_length: int = option(
         100,
         Whole(MOST_CHARACTERS),
-        "Longest word to train on, in characters.",
+        "Maximum word length in characters, for training.",
     )
     continuing_prefix: str = option(
         None,
         Text(),
         "Prefix of tokens that continue a word.",
-        shown_default="##; of bpe and unigram none",
+        shown_default="##; none for bpe and unigram",
         in_config=True,
     )
     alphabet_order: str = option(
@@ -447,7 +444,7 @@ class TrainingOptions(Declared):
             if ROLES.get(name) == token:
                 object.__setattr__(self, name, None)  # it has this role anyway
         if self.model == WORDPIECE and self.unk_token is not None:
-            raise OptionError(f"unk_token: of wordpiece it is {UNK}")
+            raise OptionError(f"unk_token: WordPiece always uses {UNK}; remove `unk_token`")
         if not of_bytes and "unk_token" not in roles and UNK not in self.special_tokens:
             or_role = "" if self.model == WORDPIECE else ", or give `unk_token`"
             raise OptionError(
@@ -499,7 +496,7 @@ class TrainingOptions(Declared):
 
     @property
     def byte_tokens(self) -> list[str]:
-        """The tokens of bytes, as SentencePiece writes them, if there are any."""
+        """Byte tokens as SentencePiece writes them, if there are any."""
         return byte_tokens(self.byte_fallback)
 
     def symbol(self, character: str, marked: bool) -> str:
@@ -521,13 +518,13 @@ class TrainingOptions(Declared):
             return GPT2
         if text.holds_spaces:
             raise OptionError(
-                f"pre_tokenizer: words of {text.pre_tokenizer} hold spaces, and train"
-                f" only model bpe with word_boundary {BYTES}; or put bert or whitespace first"
+                f"pre_tokenizer: words of {text.pre_tokenizer} hold spaces, and work"
+                f" only with model bpe and word_boundary {BYTES}; or put bert or whitespace first"
             )
         if text.is_composed and self.word_boundary == SPACE_MARK:
             raise OptionError(
-                f"`pre_tokenizer`, `normalizer`: with `word_boundary` {SPACE_MARK},"
-                " give only bert or whitespace"
+                f"`pre_tokenizer`, `normalizer`: with `word_boundary`"
+                f" {SPACE_MARK}, only bert and whitespace are supported"
             )
         return self.word_boundary if self.model == BPE else None
 
@@ -565,7 +562,7 @@ class ExtensionOptions(Declared):
 
     >>> ExtensionOptions(into="unused", vocab_size=31_000)
     Traceback (most recent call last):
-    wordpiece_core.errors.OptionError: vocab_size: fixed with `into` unused; give `new_tokens`
+    wordpiece_core.errors.OptionError: vocab_size: not with `into` unused; set `new_tokens`
     """
 
     SECTION = TOKENIZER
@@ -605,14 +602,14 @@ class ExtensionOptions(Declared):
         if self.criterion is None:
             object.__setattr__(self, "criterion", "pmi")
         if self.into == "unused" and self.vocab_size is not None:
-            raise OptionError("vocab_size: fixed with `into` unused; give `new_tokens`")
+            raise OptionError("vocab_size: not with `into` unused; set `new_tokens`")
         if self.new_tokens is not None and self.vocab_size is not None:
-            raise OptionError("give either `new_tokens` or `vocab_size`")
+            raise OptionError("set either `new_tokens` or `vocab_size`")
 
     def check_size(self) -> None:
         """OptionError unless it is said how many tokens are wanted."""
         if self.into == "append" and self.new_tokens is None and self.vocab_size is None:
-            raise OptionError("give `new_tokens` or `vocab_size`")
+            raise OptionError("set `new_tokens` or `vocab_size`")
 
 
 def check_threads(threads: int) -> None:

@@ -17,7 +17,7 @@ def parse_size(text: str) -> int:
     else."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{shown(text)} is not a size; give one like 512MiB, 4G or 1000000")
+        raise ValueError(f"{shown(text)} is not a size, for example 512MiB, 4G or 1000000")
     number, letter, binary = match.groups()
     unit = (1024 if binary else 1000) ** _POWERS[letter.lower()] if letter else 1
     return int(float(number) * unit) if "." in number else int(number) * unit

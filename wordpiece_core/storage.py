@@ -128,7 +128,7 @@ def check_writable(option: str, path: str) -> None:
     """OptionError, which names the option, unless the path is a directory or can become one. For
     file systems other than the local one, only the URI is checked."""
     if path.startswith(READ_ONLY):
-        raise OptionError(f"{option}: {path} cannot be written to; give a directory elsewhere")
+        raise OptionError(f"{option}: {path} is not writable; choose another directory")
     try:
         filesystem, place = open_filesystem(path)
     except OptionError as error:
@@ -143,9 +143,9 @@ def check_writable(option: str, path: str) -> None:
     while not os.path.lexists(place):
         place = os.path.dirname(place)
     if not os.path.isdir(place):
-        raise OptionError(f"{option}: {place} is not a directory; give another place")
+        raise OptionError(f"{option}: {place} is not a directory; choose another path")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise OptionError(f"{option}: {place} cannot be written to; give another place")
+        raise OptionError(f"{option}: {place} is not writable; choose another path")
 
 
 # --- Calls ----------------------------------------------------------------------------------------

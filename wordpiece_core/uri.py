@@ -106,12 +106,12 @@ def inside(directory: str, name: object) -> str:
     """The path of a name that was read from a file, where it could be anything. Raises InputError
     unless it is a relative name that stays inside the directory, also through links."""
     if not isinstance(name, str) or not is_plain_name(name):
-        raise InputError(f"{directory}: a file in it names {name!r}, which is no name in there")
+        raise InputError(f"{directory}: a file in it refers to {name!r}, outside the directory")
     path = join(directory, name)
     if not is_uri(path):
         root, place = (os.path.realpath(local_path(each)) for each in (directory, path))
         if not place.startswith(root.rstrip("/") + "/"):
-            raise InputError(f"{path}: a link that leads out of {directory}; move it")
+            raise InputError(f"{path}: the link leads out of {directory}; move it")
     return path
 
 

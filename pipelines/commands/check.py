@@ -21,7 +21,7 @@ def run_check(call: CheckCall, how: How) -> None:
     Raises DifferentIdsError if a row has other ids.
     """
     if how.beam_args:
-        raise OptionError("check runs in its own process; remove the arguments after --")
+        raise OptionError("check does not run on Beam; remove the arguments after --")
     done = check_job(call, Progress(quiet=how.quiet))
     finish(done, how, lambda: _print_checked(done))
     if done.differing_rows:
@@ -46,9 +46,8 @@ def _print_checked(done: Checked) -> None:
 
 
 def _print_difference(first: Difference, library: str) -> None:
-    print(
-        f"first difference: {visible(first.file, LONGEST_PATH)}, row {first.row}, id {first.position}"
-    )
+    place = f"row {first.row}, id {first.position}"
+    print(f"first difference: {visible(first.file, LONGEST_PATH)}, {place}")
     print(f"  text: {visible(first.text, 4 * LONGEST)}")
     for name, ids in (("wordpiece", first.ids), (library, first.library_ids)):
         start = max(first.position - SHOWN_IDS, 0)

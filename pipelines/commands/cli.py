@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         status = run(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt as error:
         notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
-        said = f"interrupted; run the same command again to go on{notes}"
+        said = f"interrupted; run the same command again to continue{notes}"
         write_line(f"wordpiece: {said}")
         status = INTERRUPTED
     if is_own_process:

@@ -80,7 +80,7 @@ def read_config(path: str, ctx: click.Context, sections: Collection[str]) -> dic
 
 
 def config_file(path: str) -> Path:
-    """The file of a path; if there is none, that of the name of one that is ready."""
+    """Return the config file at a path, or else the built-in preset of this name."""
     ready = READY / f"{path}.yaml"
     is_name = re.fullmatch(r"[\w-]+", path) and not Path(path).exists()
     return ready if is_name and ready.exists() else Path(path)
@@ -93,7 +93,7 @@ def _read(path: str) -> dict[str, Any]:
             value = yaml.load(file, _Loader)
     except FileNotFoundError:
         names = ", ".join(sorted(file.stem for file in READY.glob("*.yaml")))
-        raise OptionError(f"{path}: there is no such file; ready are {names}") from None
+        raise OptionError(f"{path}: no such file; built-in presets are {names}") from None
     except OSError as error:
         raise OptionError(f"{path}: cannot be read ({one_line(error)})") from error
     except yaml.MarkedYAMLError as error:
@@ -139,5 +139,5 @@ def _plain(value: Any, parameter: click.Parameter) -> Any:
     if (isinstance(value, list) and not takes_lists) or (
         isinstance(value, dict) and not takes_mappings
     ):
-        raise click.BadParameter(f"{shown(value)} is not valid; give one value")
+        raise click.BadParameter(f"{shown(value)} is not valid; expected a single value")
     return value

@@ -33,7 +33,7 @@ _ROWS_AT_ONCE = 1024
 
 
 def manifest_of(path: str) -> dict[str, Any] | None:
-    """The manifest of the dataset at a path; None if there is no dataset. InputError if it is
+    """The manifest of the dataset at a path; None if there is not a dataset. InputError if it is
     damaged, or if the dataset is not finished."""
     place = join(path, MANIFEST)
     found = read_json(place)
@@ -42,7 +42,7 @@ def manifest_of(path: str) -> dict[str, Any] | None:
             raise damaged(place)
         return found
     if storage.info(join(path, WORK)):
-        raise InputError(f"{path}: this dataset is not finished; run encode again")
+        raise InputError(f"{path}: the dataset is incomplete; run encode again")
     return None
 
 
@@ -71,10 +71,10 @@ def inspected_dataset(
     manifest = None if hub_name(path) else manifest_of(path)
     if manifest is None:
         if tokenizer is not None:
-            raise OptionError(f"--tokenizer: {path} is no dataset")
+            raise OptionError(f"--tokenizer: {path} is not a dataset")
         return False
     if texts:
-        raise OptionError(f"{path}: a dataset has no use for TEXT; leave it out")
+        raise OptionError(f"{path}: TEXT is only for tokenizers; remove it")
     loaded = None
     if tokenizer is not None:
         loaded = load_tokenizer(parted(TokenizerChoice, given | {"tokenizer": tokenizer}))
@@ -89,10 +89,10 @@ def run_inspect_dataset(
     otherwise that of the dataset."""
     tokenizer = tokenizer or kept_tokenizer(path)
     if tokenizer is None:
-        raise OptionError(f"{path}: keeps no tokenizer; give it with --tokenizer")
+        raise OptionError(f"{path}: the dataset stores no tokenizer; set --tokenizer")
     if tokenizer.digest != manifest["tokenizer"]:
         raise OptionError(
-            f"--tokenizer: {tokenizer.digest[:12]} is not that of the dataset,"
+            f"--tokenizer: {tokenizer.digest[:12]} differs from the tokenizer of the dataset,"
             f" {manifest['tokenizer'][:12]}"
         )
     if isinstance(sys.stdout, io.TextIOWrapper):  # which need not be UTF-8

@@ -109,7 +109,7 @@ class Command(click.Command):
         if getattr(known.get(name), "in_config", False):
             hint = f"set {name} in a config file, by --config"
         elif name == "runner" or ("_" in error.option_name and name not in known):
-            hint = f"options for Beam go after --, as in: -- {error.option_name}=..."
+            hint = f"options for Beam go after --, for example: -- {error.option_name}=..."
         else:
             return error
         return click.UsageError(f"No such option: {error.option_name} ({hint})", ctx=error.ctx)
@@ -147,7 +147,7 @@ def nearest(call: type[JobCall], given: dict[str, Any]) -> dict[str, Any]:
 
 def debug() -> click.Option:
     """The option --debug, which shows where an error comes from."""
-    text = "Show tracebacks, and the messages of libraries."
+    text = "Show tracebacks and messages of libraries."
     return click.Option(["--debug"], is_flag=True, help=text)
 
 
@@ -161,7 +161,7 @@ def _job_options() -> list[click.Option]:
             expose_value=False,
             callback=_read_config,
             metavar="FILE",
-            help="YAML file of options, or the name of one that is ready.",
+            help="YAML file of options, or the name of a built-in preset.",
         ),
         click.Option(["--json", "json"], is_flag=True, help="Print the summary as JSON."),
         click.Option(["--quiet"], is_flag=True, help="Show no progress and no summary."),

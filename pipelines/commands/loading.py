@@ -27,4 +27,4 @@ def showing_warnings() -> Iterator[None]:
     for warning in caught:
         if isinstance(warning.message, TokenizerWarning):
             is_cased = isinstance(warning.message, TakenAsCasedWarning)
-            say(f"tokenizer {warning.message.fact}{' (--lowercase to override)' * is_cased}")
+            say(f"tokenizer {warning.message.fact}{' (override with --lowercase)' * is_cased}")

@@ -49,6 +49,13 @@ class SectionOption(click.Option):
         super().__init__(names, hidden=in_config, **more)
         self.section, self.in_config = section, in_config
 
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Return the default without brackets: click adds its own around words."""
+        extra = super().get_help_extra(ctx)
+        if isinstance(self.show_default, str):
+            extra["default"] = self.show_default
+        return extra
+
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         if not self.in_config:
             super().add_to_parser(parser, ctx)

@@ -60,8 +60,7 @@ LACKS_MEMORY = re.compile(
     package_name="wordpiece-beam", prog_name="wordpiece", allow_from_autoenv=False
 )
 def wordpiece() -> None:
-    """WordPiece, BPE and Unigram at corpus scale: train a vocabulary, turn datasets into token
-    ids."""
+    """Exact tokenizer training and dataset tokenization at corpus scale."""
 
 
 @click.command(
@@ -77,12 +76,12 @@ def wordpiece() -> None:
             type=click.IntRange(0),
             metavar="INT",
             default=5,
-            help="Number of rows of a dataset to show.",
+            help="Number of dataset rows to show.",
         ),
         click.Option(
             ["--tokenizer", "of_dataset"],
             type=Value(Place()),
-            help="Tokenizer for a dataset that stores none.",
+            help="Tokenizer of a dataset that does not store one.",
         ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
         debug(),
@@ -99,10 +98,10 @@ def inspect(
     of_dataset: str | None,
     **given: Any,
 ) -> None:
-    """Show how TEXT is tokenized, and why a word is [UNK]; or what a dataset contains.
+    """Show how TEXT is tokenized and why a word is [UNK], or the rows of a dataset.
 
-    TOKENIZER: a tokenizer directory, or a file of one; or a dataset that encode wrote, to show its
-    first rows as text. TEXT: - or none for the lines of standard input.
+    TOKENIZER: a tokenizer directory, a tokenizer file, or a name on the Hub; or a dataset of
+    encode, to show its first rows as text. TEXT: texts, or - for the lines of standard input.
     """
     from pipelines.commands.inspect import run_inspect
     from pipelines.commands.inspect_dataset import inspected_dataset
@@ -204,7 +203,7 @@ def _explain(error: Exception, args: Sequence[str]) -> int:
     elif isinstance(error, WordpieceError):
         message, status = str(error), error.exit_status
     elif (lack := _lack_of_memory(error)) is not None:
-        message, status = f"{lack}; give the command more, or less to hold", 1
+        message, status = f"{lack}; give the process more memory, or reduce the memory options", 1
     else:
         message, status = f"{type(error).__name__}: {one_line(error)} (--debug shows where)", 1
     message = " ".join(for_command(message, args).split())

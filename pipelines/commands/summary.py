@@ -60,7 +60,7 @@ def print_tokens(manifest: dict[str, Any]) -> None:
     print(f"tokens: {tokens:,} {of}, {unknown:.2%} of them unknown")
     print(f"word tokens: {of_words:,}, {of_words / max(manifest['words'], 1):.3f} per pre-token")
     if manifest["special_tokens"]:
-        print(f"special tokens written in texts: {manifest['special_tokens']:,}")
+        print(f"special tokens in texts: {manifest['special_tokens']:,}")
     if manifest["truncated_rows"]:
         rows, tokens = manifest["truncated_rows"], manifest["truncated_tokens"]
         print(f"truncated: {counted(rows, 'row')}, by {counted(tokens, 'token')}")

@@ -49,7 +49,7 @@ def _print_training(done: Trained) -> None:
 
 def _print_covered(table: WordTable, covered: Coverage) -> None:
     if table.is_smoothed:
-        print(f"tokens per pre-token, by the smoothed counts: {covered.tokens_per_word:.3f}")
+        print(f"tokens per pre-token (smoothed counts): {covered.tokens_per_word:.3f}")
     else:
         words = f" of the {covered.words:,} words in the table" if table.min_word_count > 1 else ""
         print(

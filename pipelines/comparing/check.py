@@ -49,6 +49,11 @@ class Difference:
 class Checked(Summarized):
     """The result of a check.
 
+    >>> import pipelines
+    >>> trained = pipelines.train("corpus/", output="tokenizer", vocab_size=14)
+    >>> pipelines.check("tokenizer/tokenizer.json", on="corpus/").differing_rows
+    0
+
     Attributes:
         rows: Number of rows compared, without null texts.
         differing_rows: Number of rows with other ids.
@@ -96,7 +101,7 @@ def check_job(call: CheckCall, progress: Progress) -> Checked:
         for file, first, texts in _sample(files, call):
             comparison.add(file, first, texts)
     if not comparison.rows:
-        raise InputError("no text in the sample; is `text_column` the column that holds it?")
+        raise InputError("no text in the sample; check `text_column`")
     return comparison.result([str(w.message) for w in caught if _is_notable(w.message)])
 
 

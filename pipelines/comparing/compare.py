@@ -139,12 +139,12 @@ def _rows(
 def _warnings_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
     if not measured.total[0].words:
         if call.word_counts:
-            yield f"no word in the table {call.word_counts}; give another one"
+            yield f"the word table {call.word_counts} is empty; choose another one"
         else:
-            yield "no word in the text; is `text_column` the one that holds it?"
+            yield "no words in the text; check `text_column`"
     left = measured.groups.get((0, None))
     if call.measuring.group_column is not None and left is not None and left.words:
-        yield (f"{left.words:,} words have no group (null); they are in the row of all text alone")
+        yield (f"{left.words:,} words have no group (null) and count only in the row of all text")
 
 
 def warnings_on_table(table: WordTable, name: str, tokenizer: Tokenizer) -> Iterator[str]:
@@ -152,13 +152,13 @@ def warnings_on_table(table: WordTable, name: str, tokenizer: Tokenizer) -> Iter
     if table.min_word_count > 1:
         yield f"{table.path}: counted with `min_word_count`, so rare words are missing"
     if table.is_smoothed:
-        yield f"{table.path}: its counts are smoothed, so they are not those of the text"
+        yield f"{table.path}: its counts are smoothed, so the metrics differ from the text"
     lost = list(_lost(table.text, tokenizer)) if table.text else []
     if lost:
         done = " and ".join(filter(None, (", ".join(lost[:-1]), lost[-1])))
         not_done = "may not do" if tokenizer.spec.library else "does not do"
         yield (
-            f"{table.path}: its words are {done}, which {name} {not_done}; give"
+            f"{table.path}: its words are {done}, which {name} {not_done}; pass the text with"
             f" `on` with the text for its exact metrics"
         )
 

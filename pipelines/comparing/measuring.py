@@ -131,8 +131,8 @@ def work_directory(work_dir: str | None, beam_args: Sequence[str]) -> Iterator[s
     if work_dir is None:
         if not is_local(pipeline_options(beam_args)):
             raise OptionError(
-                "work_dir: give a directory that the workers and this machine reach;"
-                " they write their results there"
+                "work_dir: required on a cluster: a directory that the workers"
+                " and this machine can access, for temporary results"
             )
         with tempfile.TemporaryDirectory(prefix="wordpiece-") as directory:
             yield directory

@@ -65,14 +65,14 @@ class TokenizerOptions(Declared):
     lowercase: bool | None = option(
         None,
         Flag(),
-        "Override the tokenizer. A vocab.txt is cased if its tokens have capitals.",
-        shown_default="no",
+        "Override how the tokenizer lowercases. A vocab.txt is cased if its tokens have capitals.",
+        shown_default="as the tokenizer says",
     )
     encoding: str | None = option(
         None,
         Choice(ENCODING_NAMES, "NAME"),
-        "Encoding of a file of ranks, as llama3.",
-        shown_default="its name",
+        "tiktoken encoding, for example llama3.",
+        shown_default="from the file name",
     )
 
     def load(self, place: str, unk_scope: str = "word") -> Tokenizer:
@@ -99,24 +99,22 @@ class MeasureOptions(CsvOptions):
     )
     text_column: str = option("text", Column(), "Column or key that holds the text.", section=INPUT)
     worker_memory: int = option(
-        512 << 20, Size(LEAST_WORKER_MEMORY), "Memory of a worker for its table of counts."
+        512 << 20, Size(LEAST_WORKER_MEMORY), "Memory of a worker for counting."
     )
     work_dir: str | None = option(
         None,
         Place(),
-        "Directory that workers on other machines share with the driver while the job runs.",
-        shown_default="a temporary directory, if all runs here",
+        "Directory for temporary results that workers on other machines can access.",
+        shown_default="a temporary directory for local runs",
     )
 
 
 def check_texts(on: Sequence[str], word_counts: str | None, options: MeasureOptions) -> None:
     """OptionError for texts and a word table, and for groups without texts."""
     if on and word_counts:
-        raise OptionError("give either `on` or `word_counts`")
+        raise OptionError("set either `on` or `word_counts`")
     if options.group_column is not None and not on:
-        raise OptionError(
-            "group_column: a word table does not keep groups; give `on` with the texts"
-        )
+        raise OptionError("group_column: a word table has no groups; pass the texts with `on`")
 
 
 EACH_TEXT = "give `on` before each file, or put the glob into quotes"
@@ -125,10 +123,9 @@ TEXT_ENDINGS = (".parquet", ".arrow", ".jsonl", ".csv", ".tsv", ".gz", ".zst", "
 
 @dataclass(frozen=True, kw_only=True)
 class CompareCall(JobCall):
-    """Compare tokenizers on the same text, in a table.
+    """Compare tokenizers on the same text.
 
-    TOKENIZER: a tokenizer directory, a vocab.txt, a tokenizer.json of any kind, or the name of one
-    on the Hub.
+    TOKENIZER: a tokenizer directory, a tokenizer file, or a name on the Hub.
     """
 
     SECTION = MAIN
@@ -144,7 +141,7 @@ class CompareCall(JobCall):
     on: tuple[str, ...] = option(
         (),
         Places("INPUT"),
-        "Text to measure on: a file, a glob or a directory, as for count; can be repeated.",
+        "Text to measure on: a file, a glob or a directory, as for count; repeatable.",
     )
     word_counts: str | None = option(None, Place(), "Measure on this word table instead of texts.")
     vocab_sizes: tuple[int, ...] = option(
@@ -158,20 +155,18 @@ class CompareCall(JobCall):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.tokenizers:
-            raise OptionError(
-                "give `tokenizers`: tokenizer directories, files, or names on the Hub"
-            )
+            raise OptionError("set `tokenizers`: tokenizer directories, files, or names on the Hub")
         for path in self.tokenizers:
             if isinstance(path, str) and path.lower().endswith(TEXT_ENDINGS):
                 raise OptionError(f"{path}: a file of texts, not a tokenizer; {EACH_TEXT}")
         if not self.on and not self.word_counts:
-            raise OptionError("give either `on` or `word_counts`")
+            raise OptionError("set either `on` or `word_counts`")
         check_texts(self.on, self.word_counts, self.measuring)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckCall(CsvOptions, JobCall):
-    """Compare the ids and the speed of a tokenizer with the library that it belongs to.
+    """Compare the ids and the speed of a tokenizer with its original library.
 
     TOKENIZER: a tokenizer directory, a tokenizer file, or a name on the Hub. The library is
     transformers for a directory, and tokenizers, sentencepiece or tiktoken for a file; it must be
@@ -185,7 +180,7 @@ class CheckCall(CsvOptions, JobCall):
     on: tuple[str, ...] = option(
         (),
         Places("INPUT"),
-        "Texts to encode: a file, a glob or a directory, as for count; can be repeated.",
+        "Text to encode: a file, a glob or a directory, as for count; repeatable.",
     )
     sample: int = option(
         10 << 20, Size(), "Size of the sample, read from the beginning of each file."
@@ -196,4 +191,4 @@ class CheckCall(CsvOptions, JobCall):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.on:
-            raise OptionError("give `on`: texts to compare on")
+            raise OptionError("set `on`: texts to encode")

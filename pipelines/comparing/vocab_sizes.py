@@ -52,7 +52,7 @@ def at_vocab_sizes(
                 found.append((name, _at_size(name, tokenizer, merged, size)))
     if sizes and len(unknown) == len(names):
         raise OptionError(
-            f"vocab_sizes: the order of the merges of {unknown[0]} is not known; give a BPE"
+            f"vocab_sizes: the order of the merges of {unknown[0]} is unknown; use a BPE"
             " tokenizer, or a WordPiece directory that wordpiece train wrote"
         )
     return found, [

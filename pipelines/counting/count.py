@@ -158,14 +158,14 @@ def _tables_to_merge(call: CountCall) -> list[WordTable]:
     places = {path if is_uri(path) else os.path.realpath(path): path for path in call.merge}
     if (output if is_uri(output) else os.path.realpath(output)) in places:
         # If the job were killed and run again, it would add the inputs twice.
-        raise OptionError(f"merge: {output} is the output too; give another directory")
+        raise OptionError(f"merge: {output} is also the output; choose another directory")
     tables = [read_word_table(path) for path in places.values()]
     for table in tables:
         made_with = "`min_word_count`" if table.min_word_count > 1 else "`smoothing_exponent`"
         if table.min_word_count > 1 or table.is_smoothed:
             raise OptionError(
                 f"merge: {table.path} was counted with {made_with}, so its counts do not"
-                " add up; count its text again without"
+                " add up; count its text again without it"
             )
     return tables
 

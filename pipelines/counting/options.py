@@ -34,18 +34,18 @@ class ReadingOptions(CsvOptions):
     group_column: str | None = option(
         None,
         Column(),
-        "Column that names a group, such as a language; counts are smoothed between groups.",
+        "Column with a group, such as a language, to smooth counts between groups.",
     )
     smoothing_exponent: float = option(
         1.0,
         Share(metavar="A"),
-        "Exponent A of smoothing: a group's share p becomes p^A (multilingual BERT: 0.7).",
+        "Smoothing: the share p of a group becomes p^A (multilingual BERT: 0.7).",
         shown_default="1: no smoothing",
     )
     worker_memory: int = option(
         512 << 20,
         Size(LEAST_WORKER_MEMORY),
-        "Memory of a worker for its table of counts.",
+        "Memory of a worker for counting.",
         section=PERFORMANCE,
     )
     text_column: str = option("text", Column(), "Column or key that holds the text.", section=MAIN)
@@ -53,7 +53,7 @@ class ReadingOptions(CsvOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.smoothing_exponent != 1 and self.group_column is None:
-            raise OptionError("smoothing_exponent: give `group_column` too")
+            raise OptionError("smoothing_exponent: also set `group_column`")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +68,12 @@ class CountCall(Call):
     """Count the words of INPUT into a word table.
 
     INPUT: files, globs or directories of .parquet, .arrow, .feather, .txt, .jsonl, .csv, .tsv (text
-    also .gz, .zst, .bz2, .lz4, .xz), on any file system that Arrow reads, or hf://. Optional with
-    --merge.
+    also .gz, .zst, .bz2, .lz4, .xz), local, or on s3://, gs:// or any file system of fsspec.
+    Optional with --merge.
     """
 
     merge: tuple[str, ...] = option(
-        (), Places(), "Add the counts of this word table; can be repeated.", section=MAIN
+        (), Places(), "Add the counts of this word table; repeatable.", section=MAIN
     )
     min_word_count: int = option(
         1, Whole(MOST_COUNT), "Minimum count of a word; rarer words are left out.", section=MAIN
@@ -81,8 +81,8 @@ class CountCall(Call):
     special_tokens: Sequence[str] | str = option(
         None,
         SpecialTokens(metavar="LIST|bert"),
-        "Tokens that split texts and are not counted, comma-separated, as tokenizers find them.",
-        shown_default="BERT's five; with words that hold spaces <|endoftext|>",
+        "Tokens that split texts and are not counted, comma-separated.",
+        shown_default="BERT's five; <|endoftext|> if words contain spaces",
         section=MAIN,
     )
     counting: CountOptions = group(CountOptions)
@@ -94,4 +94,4 @@ class CountCall(Call):
             usual = usual_special_tokens(self.counting.text)
             object.__setattr__(self, "special_tokens", usual)
         if self.merge and self.counting.group_column is not None:
-            raise OptionError("merge: a word table does not keep groups; leave out `group_column`")
+            raise OptionError("merge: a word table has no groups; remove `group_column`")

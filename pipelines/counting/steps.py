@@ -149,7 +149,7 @@ class CountTexts(beam.DoFn):
         if len(groups) > MOST_GROUPS:
             raise OptionError(
                 f"group_column: {self.options.group_column!r} has more than"
-                f" {MOST_GROUPS:,} values; name a column of languages or sources"
+                f" {MOST_GROUPS:,} values; choose a column of languages or sources"
             )
 
 
@@ -270,8 +270,8 @@ def merge_partition(
 
 @beam.typehints.with_output_types(tuple[int, Any])
 class _Divide(beam.DoFn):
-    """Merges the partial tables of a partition. If it has more words than a worker holds, it is
-    divided: its pieces are given as they come."""
+    """Merge the partial tables of a partition. A partition with more words than a worker can hold
+    is divided into pieces."""
 
     def __init__(self, partitions: Partitions, spill: Spill) -> None:
         self.partitions, self.spill = partitions, spill

@@ -140,7 +140,8 @@ def prepare(output: str) -> Publication:
     foreign = [name for name in names if name not in known]
     if foreign:
         raise OutputError(
-            f"{output}: holds {foreign[0]}, which is not a word table's; give another directory"
+            f"{output}: contains {foreign[0]}, which is not part of a word table; choose"
+            " another directory"
         )
     publication.begin()
     return publication
@@ -194,17 +195,21 @@ def read_word_table(path: str) -> WordTable:
     manifest = outputs.read_json(join(path, MANIFEST))
     if manifest is not None:
         if not _is_table(manifest):
-            raise InputError(f"{path}: no word table; give a directory that wordpiece count wrote")
+            raise InputError(
+                f"{path}: not a word table; choose a directory that wordpiece count wrote"
+            )
         table = _read_manifest(path, manifest)
         missing = sorted(set(table.parts) - set(names))
         if missing:
             raise _missing_part(path, missing[0])
         return table
     if storage.info(join(path, STAGING)) is not None:
-        raise InputError(f"{path}: the word table is not finished; run wordpiece count again")
+        raise InputError(f"{path}: the word table is incomplete; run wordpiece count again")
     parts = [name for name in names if name.endswith(".parquet") and name[0] not in "._"]
     if not parts:
-        raise InputError(f"{path}: no word table; give a directory that `wordpiece count` wrote")
+        raise InputError(
+            f"{path}: not a word table; choose a directory that `wordpiece count` wrote"
+        )
     return WordTable(path, parts)
 
 
@@ -214,7 +219,7 @@ def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
         parts = list(manifest["parts"])
         for part in parts:
             if not re.fullmatch(PART, part):
-                raise ValueError(f"{part!r} is no part of a word table")
+                raise ValueError(f"{part!r} is not part of a word table")
         totals = {name: index(manifest.get(name, 0)) for name in (*TOTALS, "distinct_words")}
         text, least = TextOptions(**manifest["text"]), index(manifest.get("min_word_count", 1))
         smoothing = manifest.get("smoothing")
@@ -251,7 +256,7 @@ def text_of(
             is_given = name in given or getattr(text, name) != getattr(usual, name)
             if is_given and wanted[name] != value:
                 raise OptionError(
-                    f"{name}: {wanted[name]}, but {path} was counted with {value}; leave it out, or"
+                    f"{name}: {wanted[name]}, but {path} was counted with {value}; remove it, or"
                     f" count the text again with it"
                 )
     return known[0][1] if known else text
@@ -305,4 +310,6 @@ def _check_columns(path: str, schema: pa.Schema) -> None:
         kinds = [str(field.type) for field in schema if field.name == name]
         if len(kinds) != 1 or kinds[0] not in types:
             has = kinds[0] if kinds else "missing"
-            raise InputError(f"{path}: column {name!r} is {has}, not {types[0]}: no word table")
+            raise InputError(
+                f"{path}: column {name!r} is {has}, not {types[0]}; this is not a word table"
+            )

@@ -66,7 +66,7 @@ def _follow(run: EncodeRun, log: FollowLog) -> Encoded | None:
         except StorageError as error:
             if began - idle_since > until_idle:
                 raise
-            log.warn(f"{error}; the inputs are listed again")
+            log.warn(f"{error}; the inputs will be listed again")
             _sleep_until(began + following.poll)
             continue
         complete = {
@@ -85,11 +85,11 @@ def _follow(run: EncodeRun, log: FollowLog) -> Encoded | None:
                 skips = run.call.on_error == SKIP and any(changed)
                 if not (skips or all(changed)):
                     raise
-                log.warn(f"{error}; they are read again")
+                log.warn(f"{error}; they will be read again")
             except StorageError as error:
                 if error.lasting or began - idle_since > until_idle:
                     raise
-                log.warn(f"{error}; the new files are read again")
+                log.warn(f"{error}; the new files will be read again")
                 _sleep_until(began + following.poll)
                 continue
             else:

@@ -45,12 +45,12 @@ class TokenizerChoice(Declared):
     tokenizer: str | Tokenizer = option(
         REQUIRED,
         TokenizerPlace(),
-        "Tokenizer directory, a file of one, or a name on the Hub.",
+        "Tokenizer directory, tokenizer file, or name on the Hub.",
         section=MAIN,
     )
     reading: TokenizerOptions = group(TokenizerOptions)
     unk_scope: str = option(
-        "word", Choice(UNK_SCOPES), "What becomes [UNK] for an unknown character."
+        "word", Choice(UNK_SCOPES), "Replace the complete word or only the character with [UNK]."
     )
 
     def load(self) -> Tokenizer:
@@ -61,7 +61,7 @@ class TokenizerChoice(Declared):
         if isinstance(self.tokenizer, Tokenizer):
             if self.reading != TokenizerOptions() or self.unk_scope != "word":
                 raise OptionError(
-                    "`lowercase`, `encoding`, `unk_scope`: give them where the tokenizer is made"
+                    "`lowercase`, `encoding`, `unk_scope`: set them when you create the Tokenizer"
                 )
             return self.tokenizer
         return self.reading.load(self.tokenizer, self.unk_scope)
@@ -82,7 +82,7 @@ class ShardOptions(CsvOptions):
         None,
         Names("columns"),
         'Columns of the input to keep; "" for none, as with `pack`.',
-        shown_default="all; with `stride` not the texts",
+        shown_default="all; all except the texts with `stride`",
         section=MAIN,
     )
     pack: bool = option(
@@ -99,7 +99,7 @@ class ShardOptions(CsvOptions):
             return
         encoding, length = self.encoding, "`max_length`"
         if encoding.max_length is None:
-            raise OptionError(f"pack: give {length}, the length of a sequence")
+            raise OptionError(f"pack: set {length}, the length of a row")
         for name, given in {
             "`keep_columns`": self.keep_columns,
             "`text_pair_column`": self.text_pair_column,
@@ -109,7 +109,7 @@ class ShardOptions(CsvOptions):
             ),
         }.items():
             if given:
-                raise OptionError(f"{name}: cannot be used with `pack`, whose rows are not texts")
+                raise OptionError(f"{name}: cannot be combined with `pack`")
 
     def plain(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, encoding options included, as values
@@ -135,7 +135,7 @@ class ReshardOptions(Declared):
     shard_size: int | None = option(
         None,
         Size(least=LEAST_SHARD_SIZE),
-        "Approximate size of a shard; rows of all inputs are joined.",
+        "Approximate size of a shard; shards join rows of all inputs.",
         shown_default="off; 256MiB with `pack`, `shuffle`, `splits`, `format`",
         section=MAIN,
     )
@@ -149,7 +149,7 @@ class ReshardOptions(Declared):
     splits: tuple[tuple[str, str], ...] | None = option(
         None,
         Shares(),
-        "Assign rows to splits by the hash of their text, as train=0.98,validation=0.02.",
+        "Assign rows to splits by a hash of their text, for example train=0.98,validation=0.02.",
         shown_default="all in train",
     )
     format: str = option("parquet", Choice(FORMATS), "Format of the shards.")
@@ -184,7 +184,7 @@ class ReshardOptions(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class EncodeCall(Call):
-    """Encode INPUT into shards of token ids, one for each input file, or of one size.
+    """Encode INPUT into shards of token ids, one for each input file or of a given size.
 
     INPUT: files, globs or directories, local or in a store, in the formats that wordpiece count
     reads. A rerun keeps finished shards.
@@ -200,10 +200,10 @@ class EncodeCall(Call):
         section=OUTPUT,
     )
     card: bool = option(
-        False, Flag(), "Write a dataset card, README.md, as the Hub shows it.", section=OUTPUT
+        False, Flag(), "Write a dataset card for the Hub, README.md.", section=OUTPUT
     )
     allow_unknown: bool = option(
-        False, Flag(), "Accept a dataset in which more than 90 % of the tokens are unknown."
+        False, Flag(), "Accept a dataset with more than 90 % unknown tokens."
     )
     worker_memory: int = option(
         512 << 20, Size(LEAST_WORKER_MEMORY), "Memory of a worker for `shuffle`.", section=OUTPUT
@@ -216,13 +216,9 @@ class EncodeCall(Call):
 
         asked_for, encoding = self.layout.asked_for, self.shards.encoding
         if asked_for and self.following.follow:
-            raise OptionError(
-                f"{asked_for[0]}: cannot be used with `follow`, which never has all rows"
-            )
+            raise OptionError(f"{asked_for[0]}: cannot be combined with `follow`")
         if asked_for and encoding.stride is not None:
-            raise OptionError(
-                f"{asked_for[0]}: cannot be used with `stride`, which numbers rows by file"
-            )
+            raise OptionError(f"{asked_for[0]}: cannot be combined with `stride`")
 
         if self.layout.format != "parquet":
             self._check_ids_alone()
@@ -249,7 +245,7 @@ class EncodeCall(Call):
         ):
             if is_given:
                 chosen = f"`format` {self.layout.format}"
-                raise OptionError(f"{name}: leave it out with {chosen}, {why}")
+                raise OptionError(f"{name}: cannot be combined with {chosen}, {why}")
 
     @property
     def job_options(self) -> dict[str, Any]:

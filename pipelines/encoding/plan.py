@@ -88,7 +88,7 @@ def plan_files(
 ) -> EncodePlan:
     """Plan the encoding of these inputs: list the output directory, and read the Parquet footers
     or first rows of up to `SAMPLE` files to estimate the amount of text. OptionError if the output
-    holds shards of another tokenizer or of other options."""
+    contains shards of another tokenizer or of other options."""
     names = inputs.output_names(files)
     contents = read_contents(directory)
     _check_files(directory.path, files, names, contents)
@@ -140,10 +140,10 @@ def _check_files(
         if shards.get(file.path, name) != name:
             holds = f"a shard {shards[file.path]} of it"
         if holds:
-            raise OptionError(f"{file.path}: {output} holds {holds}; give another directory")
+            raise OptionError(f"{file.path}: {output} contains {holds}; choose another directory")
     for name in sorted(found.changed - {*names.values()}):
         path, source = join(output, name), found.source(name)
-        raise InputError(f"{path}: has been changed; delete it, or give {source} again")
+        raise InputError(f"{path}: was modified; delete it, or pass {source} again")
 
 
 def _in_the_way(

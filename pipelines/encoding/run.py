@@ -132,8 +132,8 @@ class EncodeRun:
         if is_most and not self.call.allow_unknown:
             raise InputError(
                 f"{self.call.output}: {unknown / tokens:.0%} of the tokens are unknown, so"
-                f" the tokenizer is not one for this text; choose another with"
-                f" `tokenizer`, or give `allow_unknown`"
+                f" the tokenizer does not fit this text; choose another `tokenizer`, or set"
+                " `allow_unknown`"
             )
 
     def _with_one_schema(
@@ -154,8 +154,8 @@ class EncodeRun:
         for name in again:
             if name not in given:
                 raise ColumnError(
-                    f"{contents.source(name)}: its shard has other columns than those of the inputs"
-                    " now; also give this input again"
+                    f"{contents.source(name)}: its shard has other columns than the current inputs;"
+                    " also pass this input again"
                 )
         if not again:
             return contents

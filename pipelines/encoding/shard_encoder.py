@@ -103,7 +103,7 @@ class ShardEncoder:
             if name in kept.names:
                 others = ",".join(other for other in kept.names if other not in added.names)
                 raise ColumnError(
-                    f"{self.file.path}: has a column {name!r} already; leave it out with"
+                    f"{self.file.path}: already has a column {name!r}; exclude it with"
                     f" `keep_columns` '{others}'"
                 )
         metadata = {METADATA_KEY: self.tokenizer.digest.encode()}
@@ -248,7 +248,7 @@ class ShardEncoder:
         except pa.ArrowNotImplementedError as error:
             raise ColumnError(
                 f"{self.file.path}: column {name!r} of {kept[name].type} cannot be repeated in"
-                f" several rows; leave it out with `keep_columns`"
+                f" several rows; exclude it with `keep_columns`"
             ) from error
 
 
@@ -278,9 +278,7 @@ def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
         Packer(tokenizer, options.encoding)
         return
     if options.encoding.add_special_tokens and not tokenizer.adds_special_tokens:
-        raise OptionError(
-            "the vocabulary has no [CLS] or no [SEP]; give `add_special_tokens=False`"
-        )
+        raise OptionError("the vocabulary lacks [CLS] or [SEP]; set `add_special_tokens=False`")
     tokenizer.check_options(options.encoding, bool(options.text_pair_column))
 
 

@@ -85,7 +85,7 @@ class ArrowReader(Reader):
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise InputError(
                     f"{self.file.path}: column {name!r} of {column.type} cannot be stored"
-                    f" ({one_line(error)}); leave it out with `keep_columns`"
+                    f" ({one_line(error)}); exclude it with `keep_columns`"
                 ) from error
             columns.append(stored)
         return pa.record_batch(columns, names=batch.schema.names)
@@ -97,7 +97,8 @@ class ArrowReader(Reader):
             first = stored.read(len(ARROW))
             if first.startswith(FEATHER_1):
                 raise InputError(
-                    f"{self.file.path}: a Feather file of version 1; write it again with version=2"
+                    f"{self.file.path}: Feather version 1 is not supported; rewrite it with"
+                    " version=2"
                 )
             yield stored, first == ARROW
 
@@ -120,13 +121,13 @@ class ArrowReader(Reader):
         yield from reader
         if stream.met_end:
             raise InputError(
-                f"{self.file.path}: the stream has no end, as if it were truncated; write it again,"
-                " and close its writer"
+                f"{self.file.path}: the stream has no end marker and may be truncated; rewrite it"
+                " and close the writer"
             )
         if stored.tell() != stored.length:
             raise InputError(
-                f"{self.file.path}: the stream ends at byte {stored.tell():,}, and something"
-                " follows it; give each stream as a file of its own"
+                f"{self.file.path}: the stream ends at byte {stored.tell():,}, but"
+                " the file continues; write each stream to its own file"
             )
 
 

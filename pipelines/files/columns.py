@@ -127,7 +127,7 @@ def check_storable(path: str, schema: pa.Schema, kept: Collection[str]) -> None:
         except (OSError, pa.ArrowException) as error:
             raise InputError(
                 f"{path}: column {field.name!r} is {field.type}, which Parquet cannot store"
-                f" (leave it out with `keep_columns`)"
+                f" (exclude it with `keep_columns`)"
             ) from error
 
 

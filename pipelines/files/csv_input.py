@@ -47,7 +47,9 @@ class CsvReader(Reader):
             found = next(filter(None, rows), [])
             names = [name.encode(errors="surrogateescape").decode() for name in found]
         if not names:
-            raise InputError(f"{self.file.path}: empty; its first row must name the columns")
+            raise InputError(
+                f"{self.file.path}: the file is empty; the first row must contain the column names"
+            )
         for name in self.columns.names:
             if name not in names:
                 raise self.columns.missing(self.file.path, name, names)
@@ -94,7 +96,7 @@ class CsvReader(Reader):
                     before, pieces = rows.rows, [chunk[end:]]
                 elif sum(map(len, pieces)) > LONGEST_ROW:
                     size = f"more than {LONGEST_ROW >> 20} MiB"
-                    raise InputError(f"row {rows.rows + 1}: {size}; perhaps a quote is not closed")
+                    raise InputError(f"row {rows.rows + 1}: {size}; a quote may be unclosed")
                 chunk = _read(stream, BLOCK_BYTES)
             rows.finish()
         except InputError as error:
@@ -133,8 +135,8 @@ class CsvReader(Reader):
                 raise
             row, expected, actual = found.groups()
             raise InputError(
-                f"{self.file.path} row {before + int(row)}: it has {actual} fields, and the first"
-                f" row {expected}; fix it"
+                f"{self.file.path} row {before + int(row)}: {actual} fields, but the first row"
+                f" has {expected}"
             ) from error
         return table.rename_columns(names)
 

@@ -43,7 +43,7 @@ def decompressed(
         return stored
     stored.on_read = on_read
     if not file.size:
-        raise InputError(f"{file.path}: empty, so not {file.compression}; write it again")
+        raise InputError(f"{file.path}: the file is empty, not {file.compression}; rewrite it")
     if file.compression == "gzip":  # Arrow refuses zeros behind the data, which some tapes add
         return gzip.GzipFile(fileobj=stored, mode="rb")
     if file.compression == "xz":  # Arrow does not know it

@@ -20,7 +20,7 @@ from wordpiece_core.storage import Entry, open_filesystem
 from wordpiece_core.uri import is_uri, join, split_query
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # of a key that is null
-PIPE = "because it is a pipe or a device; write it to a file"
+PIPE = "because it is a pipe or a device; write its content to a file"
 NOT_READ_BY_DATASETS = "because they are caches or no part of the dataset that was saved"
 _TEXTS = {
     **dict.fromkeys(("txt", "text"), "text"),
@@ -105,7 +105,7 @@ def resolve(
         apart = tuple(_plain(path) for path in own if not leads_into(pattern, path))
         others = [file for file in files if not _is_own(file.path, apart, realpath)]
         if not others and not may_be_empty:
-            raise InputError(f"{pattern}: holds only what this job writes itself; give its inputs")
+            raise InputError(f"{pattern}: contains only output of this job; choose its inputs")
         for file in others:
             known = found.get(file.path)
             if known is None or len(known.name) < len(file.name):
@@ -203,15 +203,16 @@ def output_names(files: Sequence[InputFile]) -> dict[str, str]:
             name = f"{file.name}.parquet"
         if name in owners:
             raise InputError(
-                f"{file.path}: its shard would be named {name}, as that of {owners[name]}; "
-                "rename one, or encode them apart"
+                f"{file.path}: its shard would have the name {name}, like the shard of"
+                f" {owners[name]}; "
+                "rename one, or encode them separately"
             )
         owners[name] = file.path
     for name, path in owners.items():
         for parent in owners.keys() & set(above(name)):
             raise InputError(
-                f"{path}: its shard would be in a directory {parent}, which is the name of the"
-                f" shard of {owners[parent]}; rename one, or encode them apart"
+                f"{path}: its shard would be in the directory {parent}, which is also the name"
+                f" of the shard of {owners[parent]}; rename one, or encode them separately"
             )
     return {path: name for name, path in owners.items()}
 
@@ -247,10 +248,11 @@ def _matches(pattern: str, may_be_empty: bool) -> Matches:
         return _directory(pattern, place, may_be_empty)
     if entry.kind != "file":
         raise InputError(
-            f"{pattern}: neither a file nor a directory, but a pipe or a device; write it to a file"
+            f"{pattern}: neither a file nor a directory, but a pipe or a device; write its"
+            " content to a file"
         )
     if not _ending(entry.name):
-        raise InputError(f"{pattern}: unknown ending; give {_one_of_the_endings()}")
+        raise InputError(f"{pattern}: unknown file ending; expected {_one_of_the_endings()}")
     return [_input_file(place, os.path.basename(entry.name), entry)], [], []
 
 
@@ -263,7 +265,7 @@ def _directory(pattern: str, place: str, may_be_empty: bool) -> Matches:
     files, skipped, caches = _data_files(visible, visible)
     if not files and not may_be_empty:
         only = "only caches of datasets, no" if caches else "no"
-        raise InputError(f"{pattern}: the directory holds {only} {_one_of_the_endings()} file")
+        raise InputError(f"{pattern}: the directory contains {only} {_one_of_the_endings()} file")
     return files, skipped, caches
 
 
@@ -335,7 +337,7 @@ def _listing(root: str, *, recursive: bool) -> list[tuple[str, Entry]]:
         if entry.kind == "file":
             found.append((path, entry))
         elif _is_broken_link(path, entry):
-            raise InputError(f"{path}: a link to a file that is not there; move it")
+            raise InputError(f"{path}: the link is broken; remove it")
         elif entry.kind == "other" and is_input_name(os.path.basename(entry.name)):
             warnings.warn(SkippedFilesWarning([path], PIPE), stacklevel=2)
     return found

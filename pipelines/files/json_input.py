@@ -209,9 +209,9 @@ class JsonReader(LineReader):
                 if not _is_equal(row.get(name), read[name]):
                     place = _line_offset(offset, raw, number)
                     raise InputError(
-                        f"{self.file.path}: {name!r} holds an integer that no type of all its"
-                        f" values holds exactly, in the line at byte {place:,}:"
-                        f" {shown(row.get(name))} (write it as a string, or leave the column out"
+                        f"{self.file.path}: {name!r} contains an integer that no common type of"
+                        f" its values holds exactly, in the line at byte {place:,}:"
+                        f" {shown(row.get(name))} (write it as a string, or exclude the column"
                         " with `keep_columns`)"
                     )
 
@@ -222,7 +222,7 @@ _CHANGED_TYPE = re.compile(
 
 
 def _changed_type(column: str, before: str, after: str, *, is_text: bool = False) -> str:
-    fix = "" if is_text else "leave it out with `keep_columns`, or "
+    fix = "" if is_text else "exclude it with `keep_columns`, or "
     return f"column {column!r} changed from {before} to {after}; {fix}write its values alike"
 
 
@@ -329,7 +329,7 @@ def _keys(row: dict[str, Any], above: str = "") -> Iterator[str]:
 def _row(line: bytes) -> dict[str, Any]:
     row = json.loads(line.decode(errors="replace"), object_pairs_hook=_object)
     if not isinstance(row, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     return row
 
 

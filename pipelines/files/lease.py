@@ -40,7 +40,8 @@ class Lease:
         """Raise OutputError if another run has taken the directory, or if it is gone."""
         if read_marker(self.path).get(RUN) != self.run:
             raise OutputError(
-                f"{self.path}: another run has begun there; wait for it to end, then run this again"
+                f"{self.path}: another run has started there; wait until it ends, then run"
+                " this command again"
             )
 
     @contextmanager
@@ -89,10 +90,11 @@ def one_run(path: str) -> Iterator[None]:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise OutputError(
-                    f"{path}: another run is writing there; wait for it, or give another directory"
+                    f"{path}: another run is writing to this directory; wait for it, or"
+                    " choose another directory"
                 ) from None
         if not _is_open_at(descriptor, inner):
-            raise OutputError(f"{path}: another run has just ended there; run this again")
+            raise OutputError(f"{path}: another run has just ended there; run this command again")
         try:
             yield
         finally:

@@ -39,7 +39,7 @@ class TextReader(LineReader):
         if self.columns.names != [self.columns.text]:
             option = self.columns.option(self.columns.names[-1])
             raise OptionError(
-                f"{option}: {self.file.path} has no columns; give .parquet, .jsonl or .csv"
+                f"{option}: {self.file.path} has no columns; use .parquet, .jsonl or .csv"
             )
         return pa.schema([(self.columns.text, pa.string())])
 

@@ -63,8 +63,8 @@ class OwnedDirectory:
             foreign = [MARKER]
         if foreign:
             raise OutputError(
-                f"{self.path}: holds {foreign[0]}, which is not of this job; move it, or give"
-                " another directory"
+                f"{self.path}: contains {foreign[0]}, which does not belong to this job; move"
+                " it, or choose another directory"
             )
         return marked
 
@@ -73,8 +73,8 @@ class OwnedDirectory:
         return re.fullmatch(known, name) is not None
 
     def claim(self, scratch: str | None = None) -> None:
-        """Takes the directory for this run, and makes it if necessary. OutputError as for `check`.
-        `scratch`: the directory of the marker's temporary file, if it is another one."""
+        """Acquire the directory for this run, and create it if necessary. Raises OutputError like
+        `check`. `scratch`: the directory of the marker's temporary file, if it differs."""
         marked = self.check()
         storage.make_directory(self.path)
         known = read_marker(self.path).get("id") if marked else None

@@ -40,8 +40,8 @@ class ParquetFile(pq.ParquetFile):
         for name in self.encrypted:
             if name in columns or name.split(".")[0] in columns:
                 raise InputError(
-                    f"{path}: column {name!r} is encrypted; write the file again without that, or"
-                    f" leave the column out with `keep_columns`"
+                    f"{path}: column {name!r} is encrypted; decrypt the file, or"
+                    f" exclude the column with `keep_columns`"
                 )
 
 

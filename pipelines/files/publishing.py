@@ -168,4 +168,6 @@ class Publication:
             if isinstance(files, dict) and are_lists and journal.get("last") == self.last in files:
                 return files, dict(sizes or {}), list(gone or ())
         path = self.staging.place(PUBLISH)
-        raise InputError(f"{path}: not as this program writes it; delete it and run the job again")
+        raise InputError(
+            f"{path}: not written by this program, or damaged; delete it and run the job again"
+        )

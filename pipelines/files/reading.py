@@ -52,11 +52,11 @@ def _check_planned(file: Planned, fault: BaseException | None = None) -> None:
     found = storage.info(file.path)
     now = None if found is None else (found.kind, found.size, found.modified)
     if now != ("file", file.size, file.modified):
-        raise _changed(file, "is gone" if found is None else "has changed") from fault
+        raise _changed(file, "was removed" if found is None else "has changed") from fault
 
 
 def _changed(file: Planned, what: str = "has changed") -> ChangedError:
-    return ChangedError(f"{file.path}: it {what} since the job began; run the job again")
+    return ChangedError(f"{file.path}: the file {what} since the job started; run the job again")
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def bad_data(path: str, row_group: int | None = None, fix: str = "") -> Iterator
         raise
     except UnicodeDecodeError as error:
         name = repr(error.object)
-        raise InputError(f"{path}: holds a name that is not UTF-8, {name}; rename it") from error
+        raise InputError(f"{path}: contains a name that is not UTF-8, {name}; rename it") from error
     except DATA_FAULTS as error:
         if "too much memory" in str(error):
             fix = "; decompress it with `zstd -d --long=31`"

@@ -26,7 +26,7 @@ def joined_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
             if kind is None:
                 raise ColumnError(
                     f"{name}: column {field.name!r} is {field.type}, but {other.type} in {of};"
-                    f" leave it out with `keep_columns`"
+                    f" exclude it with `keep_columns`"
                 )
             joined[field.name] = field.with_type(kind), name if kind == field.type else of
     fields = [field.with_nullable(True) for field, _ in joined.values()]
@@ -83,7 +83,7 @@ def conformed(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise ColumnError(
                 f"{path}: column {field.name!r} is {field.type} because of other inputs, and cannot"
-                f" hold all values here ({one_line(error)}); leave it out with"
+                f" hold all values here ({one_line(error)}); exclude it with"
                 f" `keep_columns`"
             ) from error
     return pa.table(columns, schema=schema)

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportCall(JobCall):
-    """Write an HTML report about a tokenizer and what it does with text.
+    """Write an HTML report about a tokenizer and how it tokenizes text.
 
-    TOKENIZER: a tokenizer directory, or a file of one. The page is one file that needs no network.
+    TOKENIZER: a tokenizer directory, a tokenizer file, or a name on the Hub. The page is one file
+    that needs no network.
     """
 
     SECTION = MAIN
@@ -29,13 +30,13 @@ class ReportCall(JobCall):
     on: tuple[str, ...] = option(
         (),
         Places("INPUT"),
-        "Texts for the report: a file, a glob or a directory, as for count; can be repeated.",
+        "Text for the report: a file, a glob or a directory, as for count; repeatable.",
     )
     word_counts: str | None = option(None, Place(), "Use this word table instead of texts.")
     compare_with: tuple[str | Tokenizer, ...] = option(
         (),
         Tokenizers("TOKENIZER"),
-        "Tokenizer of any kind to compare it with; can be repeated.",
+        "Tokenizer to compare with; repeatable.",
     )
     output: str = option(REQUIRED, Place("FILE"), "The page to write, such as report.html.")
     overwrite: bool = option(False, Flag(), "Replace a file that this command did not write.")

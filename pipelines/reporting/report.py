@@ -79,8 +79,8 @@ def report_job(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Pro
     (tokenizer, *others), more_warnings = load_all([call.tokenizer, *call.compare_with])
     if tokenizer.spec.library is not None:
         raise InputError(
-            f"{call.tokenizer}: of a kind that only the library tokenizers runs; give it by"
-            f" `compare_with`, or to wordpiece compare"
+            f"{call.tokenizer}: the kernel cannot run this tokenizer, and a report needs that;"
+            f" use wordpiece compare, or `compare_with`"
         )
     place = call.tokenizer if isinstance(call.tokenizer, str) else None
     name, *names = names_of([call.tokenizer, *call.compare_with])
@@ -114,11 +114,14 @@ def check_output(path: str, *, overwrite: bool) -> None:
     if entry is None:
         return
     if entry.kind != "file":
-        raise OptionError(f"output: {path} is a directory; give a file, such as report.html")
+        raise OptionError(f"output: {path} is a directory; choose a file name, such as report.html")
     with storage.StoredFile(path) as file:
         is_page = GENERATOR.encode() in file.read(HEAD_BYTES)
     if not is_page and not overwrite:
-        raise OutputError(f"{path}: not a page of this command; give `overwrite`, or another file")
+        raise OutputError(
+            f"{path}: the file was not written by wordpiece report; set `overwrite`, or"
+            " choose another file"
+        )
 
 
 def _with_text(

@@ -58,7 +58,7 @@ class CsvOptions(Declared):
     no_quoting: bool = option(
         False,
         Flag(),
-        "Quotes in .csv and .tsv are text; each line is a row.",
+        "Treat quotes in .csv and .tsv as text: each line is a row.",
         section=INPUT,
     )
 
@@ -70,19 +70,19 @@ class FollowOptions(Declared):
     SECTION = FOLLOW
 
     follow: bool = option(
-        False, Flag(), "Continue with new files as they appear, until stopped.", section=MAIN
+        False, Flag(), "Also encode new files as they appear, until stopped.", section=MAIN
     )
     poll: float = option(
-        5.0, Duration(least=0.1), "With `follow`: time between two listings of the inputs."
+        5.0, Duration(least=0.1), "Time between two listings of the inputs, with `follow`."
     )
     until_idle: float | None = option(
-        None, Duration(), "With `follow`: stop when no new file has appeared for this time."
+        None, Duration(), "Stop when no new file has appeared for this time, with `follow`."
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.until_idle is not None and not self.follow:
-            raise OptionError("until_idle: give `follow` too")
+            raise OptionError("until_idle: also set `follow`")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,8 @@ class Call(JobCall):
         (),
         Places("INPUT..."),
         "Files, globs or directories of .parquet, .arrow, .feather, .txt, .jsonl, .csv, .tsv (text"
-        " also .gz, .zst, .bz2, .lz4, .xz), on any file system that Arrow reads, or hf://.",
+        " also .gz, .zst, .bz2, .lz4, .xz), local, or on s3://, gs:// or any file system of"
+        " fsspec.",
         on="INPUT",
     )
     output: str = option(REQUIRED, Place(), "Directory to write.", section=MAIN)
@@ -108,4 +109,4 @@ class Call(JobCall):
     def check_inputs(self, *others: object) -> None:
         """OptionError unless there are inputs, or something else to read."""
         if not self.inputs and not any(others):
-            raise OptionError(f"give `{INPUTS}`: files, globs or directories")
+            raise OptionError(f"set `{INPUTS}`: files, globs or directories")

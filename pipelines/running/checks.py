@@ -19,7 +19,9 @@ def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
     Raises OptionError for a wrong output, and for arguments that Beam cannot parse.
     """
     if isinstance(beam_args, str) or not all(isinstance(arg, str) for arg in beam_args or ()):
-        raise OptionError("beam_args: give a list of texts, as ['--runner=FlinkRunner']")
+        raise OptionError(
+            "beam_args: expected a list of strings, for example ['--runner=FlinkRunner']"
+        )
     if isinstance(call, Call):
         check_writable("output", call.output)
     if not beam_args:

@@ -20,7 +20,7 @@ LINE_SECONDS = 10.0
 REFRESH_SECONDS = 0.2
 
 BAR_WIDTH = 24
-AROUND_BAR = 16  # columns for the spinner, the time left, and the gaps
+AROUND_BAR = 21  # columns for the spinner, the share, the time left, and the gaps
 
 DONE = "done"
 
@@ -60,7 +60,7 @@ class Progress:
         except KeyboardInterrupt as error:
             self.ended = "interrupted"
             if starts_again:
-                error.add_note(f"the stage {name} starts again then")
+                error.add_note(f"stage {name} starts from the beginning")
             raise
         except BaseException:
             self.ended = "failed"
@@ -98,24 +98,25 @@ class Progress:
                 "{task.description}", table_column=Column(no_wrap=True, min_width=len(name))
             ),
             BarColumn(bar_width=BAR_WIDTH, table_column=full),
+            TextColumn("{task.fields[share]}", table_column=Column(no_wrap=True, min_width=4)),
             TextColumn("{task.fields[amounts]}", table_column=Column(no_wrap=True)),
             TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
         ]
         room = console.width - len(name) - BAR_WIDTH - AROUND_BAR
         started = time.monotonic()
         with Bars(*columns, console=console) as bars:
-            task = bars.add_task(name, total=None, amounts="")
+            task = bars.add_task(name, total=None, share="", amounts="")
             stopped = False
             while not stopped:
                 stopped = stop.wait(REFRESH_SECONDS)
                 done = snapshot() - self._stage
                 amounts = _fitting(_amounts(done, time.monotonic() - started), room)
-                known = (
-                    total if total and done[unit] else None
-                )  # some runners say nothing until the end
-                bars.update(task, total=known, completed=min(done[unit], total), amounts=amounts)
-            if total and self.ended == DONE:
-                bars.update(task, total=total, completed=total)
+                completed = min(done[unit], total)
+                if stopped and total and self.ended == DONE:
+                    completed = total
+                known = total if completed else None  # some runners report nothing until the end
+                share = f"{completed / total:4.0%}" if known else ""
+                bars.update(task, total=known, completed=completed, share=share, amounts=amounts)
 
 
 def has_widgets() -> bool:
@@ -128,17 +129,17 @@ def has_widgets() -> bool:
 
 
 def _amounts(done: Counter[str], seconds: float) -> list[str]:
-    parts = []
+    parts: list[str] = []
     if done["bytes"]:
         megabytes = done["bytes"] / 1e6
-        parts.append(f"{megabytes:,.0f} MB, {megabytes / max(seconds, 1e-9):,.0f} MB/s")
+        parts = [f"{megabytes / max(seconds, 1e-9):,.0f} MB/s", f"{megabytes:,.0f} MB"]
     shown = {name: n for name, n in done.items() if name not in ("bytes", "input") and n}
     return parts + [f"{n:,} {_noun(name, n)}" for name, n in shown.items()]
 
 
 def _fitting(amounts: list[str], width: int) -> str:
-    """The first of the amounts, as many as fit."""
-    while len(amounts) > 1 and len(", ".join(amounts)) > width:
+    """Join the first amounts, as many as fit."""
+    while amounts and len(", ".join(amounts)) > width:
         amounts = amounts[:-1]
     return ", ".join(amounts)
 

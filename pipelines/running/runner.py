@@ -128,8 +128,8 @@ def _check_not_forked() -> None:
     _pipelines_of.add(os.getpid())
     if len(_pipelines_of) > 1:
         raise OptionError(
-            "a job has run before this process was forked, and its threads are missing here; start"
-            " the process with multiprocessing.get_context('spawn')"
+            "this process was forked after a job had run, so Beam's threads are missing; start"
+            " processes with multiprocessing.get_context('spawn')"
         )
 
 

@@ -30,19 +30,18 @@ class WordsCall(Call):
     ALTERNATIVES = (("inputs", "word_counts"),)
 
     word_counts: str | None = option(
-        None, Place(), "Take the words of this word table instead of `inputs`.", section=MAIN
+        None, Place(), "Use this word table instead of `inputs`.", section=MAIN
     )
     work_dir: str | None = option(
         None,
         Place(),
-        "Directory of intermediate results, from which a killed run continues.",
-        shown_default="`output` followed by .work",
+        "Directory of intermediate results; an interrupted run continues from it.",
+        shown_default="`output` plus .work",
     )
     split_special_tokens: bool = option(
         False,
         Flag(),
-        "Learn from special tokens in the text as from any other text, instead of splitting it"
-        " there.",
+        "Train on special tokens in the text as on other text, instead of splitting there.",
     )
     keep_work: bool = option(False, Flag(), "Keep the work directory when done.", in_config=True)
     overwrite: bool = option(
@@ -52,13 +51,13 @@ class WordsCall(Call):
     def check_words(self, reading: ReadingOptions) -> None:
         """OptionError unless it says where the words come from, and no more than that."""
         if self.inputs and self.word_counts:
-            raise OptionError("give either `inputs` or `word_counts`")
+            raise OptionError("set either `inputs` or `word_counts`")
         if self.split_special_tokens and self.word_counts:
             raise OptionError(
-                "split_special_tokens: give special_tokens to the count that makes the word table"
+                "split_special_tokens: set special_tokens when you count the word table"
             )
         if reading.group_column and self.word_counts:
-            raise OptionError("group_column: give it to the count that makes the word table")
+            raise OptionError("group_column: set it when you count the word table")
         self.check_inputs(self.word_counts)
 
 
@@ -72,7 +71,7 @@ def check_driver_memory(budget: RoundBudget) -> None:
 class TrainCall(WordsCall):
     """Train WordPiece, BPE or Unigram on INPUT and write a tokenizer directory.
 
-    INPUT: files, globs or directories, as for wordpiece count; or give --word-counts.
+    INPUT: files, globs or directories, as for wordpiece count; or set --word-counts.
     """
 
     training: TrainingOptions = group(TrainingOptions)
@@ -94,7 +93,7 @@ class TokenizerWordsCall(WordsCall):
     ARGUMENTS = ("tokenizer", INPUTS)
 
     tokenizer: str = option(
-        REQUIRED, Place(), "Tokenizer directory, a file of one, or a name on the Hub."
+        REQUIRED, Place(), "Tokenizer directory, tokenizer file, or name on the Hub."
     )
     reading: TokenizerOptions = group(TokenizerOptions)
     counting: ReadingOptions = group(ReadingOptions)
@@ -108,8 +107,8 @@ class TokenizerWordsCall(WordsCall):
 class ExtendCall(TokenizerWordsCall):
     """Add tokens for the words of INPUT to TOKENIZER. Existing ids do not change.
 
-    TOKENIZER: a tokenizer directory, a file of one, or a name on the Hub. INPUT: files, globs or
-    directories, as for wordpiece count. Or give a word table by --word-counts.
+    TOKENIZER: a tokenizer directory, a tokenizer file, or a name on the Hub. INPUT: files, globs or
+    directories, as for wordpiece count; or set --word-counts.
     """
 
     extension: ExtensionOptions = group(ExtensionOptions)
@@ -125,8 +124,8 @@ class ExtendCall(TokenizerWordsCall):
 class PruneCall(TokenizerWordsCall):
     """Remove the tokens of TOKENIZER that the words of INPUT need least.
 
-    TOKENIZER: a tokenizer directory, a file of one, or a name on the Hub. INPUT: files, globs or
-    directories, as for wordpiece count. Or give a word table by --word-counts.
+    TOKENIZER: a tokenizer directory, a tokenizer file, or a name on the Hub. INPUT: files, globs or
+    directories, as for wordpiece count; or set --word-counts.
     """
 
     vocab_size: int = option(

@@ -56,11 +56,15 @@ def check_tokenizer_directory(output: str, identity: Mapping[str, Any], *, overw
         return
     record = outputs.read_json(join(output, TRAINING))
     if not isinstance(record, dict):
-        raise OutputError(f"{output}: holds {names[0]}, not trained here; give an empty directory")
+        raise OutputError(
+            f"{output}: contains {names[0]}, which wordpiece train did not write; choose an"
+            " empty directory"
+        )
     difference = _difference(identity, record) or _changed_file(output, record)
     if difference and not overwrite:
         raise OptionError(
-            f"{output}: holds a tokenizer {difference}; give `overwrite` or another directory"
+            f"{output}: contains a tokenizer {difference}; set `overwrite`, or choose"
+            " another directory"
         )
 
 
@@ -94,7 +98,7 @@ def _changed_file(output: str, record: dict[str, Any]) -> str | None:
 
 def _place(output: str, name: str) -> str:
     if name not in FILES:
-        raise InputError(f"{join(output, TRAINING)}: names {name!r}, no file of a tokenizer")
+        raise InputError(f"{join(output, TRAINING)}: names {name!r}, which is not a tokenizer file")
     return join(output, name)
 
 

@@ -246,7 +246,9 @@ class TokenizerRun(WordsRun[Changing, Done]):
         """The tokenizer to change. OptionError if it is where the output is to be."""
         call = self.call
         if f"{call.tokenizer.rstrip('/')}/".startswith(f"{call.output.rstrip('/')}/"):
-            raise OptionError(f"output: {call.output} holds the tokenizer; give another directory")
+            raise OptionError(
+                f"output: {call.output} contains the tokenizer; choose another directory"
+            )
         return call.reading.load(call.tokenizer)
 
     def text(self) -> TextOptions:
@@ -296,7 +298,7 @@ def check_same_text(table: WordTable, tokenizer: TokenizerSpec) -> None:
     name, has = (names[0], wanted[names[0]]) if names else ("pre_tokenizer", "another one")
     raise OptionError(
         f"{name}: {table.path} was counted with {words[name]}, but the tokenizer has {has}; count"
-        f" again with the tokenizer's, or give `inputs`"
+        f" again with the same options as the tokenizer, or pass `inputs`"
     )
 
 

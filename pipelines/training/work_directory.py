@@ -104,7 +104,7 @@ class TrainingWork:
             self._compare(JOB, training)
 
     def claim(self, counted_from: dict[str, Any]) -> None:
-        """Takes the directory, after `check`, and deletes what this run does not continue with."""
+        """Acquire the directory after `check`, and delete files that this run does not use."""
         self.owned.claim()
         left = [rf"{EXCHANGE}/.*", rf"{SPLITS}/.*"]
         if not self._identity(JOB):
@@ -146,7 +146,7 @@ class TrainingWork:
         value = outputs.read_json(path)
         identity = value.get("identity") if isinstance(value, dict) else value
         if identity is not None and not isinstance(identity, dict):
-            raise InputError(f"{path}: not as this program writes it; delete {self.path}")
+            raise InputError(f"{path}: not written by this program, or damaged; delete {self.path}")
         return identity or {}
 
     def _compare(self, name: str, identity: dict[str, Any]) -> None:

@@ -217,13 +217,13 @@ def test_no_word_table_half_a_one_and_another_directory_are_told_apart(
         assert outcome.status == 1
         return outcome.fault
 
-    assert fault() == f"{words}: no word table; give a directory that `wordpiece count` wrote"
+    assert fault() == f"{words}: not a word table; choose a directory that `wordpiece count` wrote"
     done("count", shard, "--output", words)
     (words / "part-00000.parquet").unlink()
     assert fault().startswith(f"{words}: part part-00000.parquet is missing")
     (words / "_manifest.json").unlink()
     (words / "_staging").mkdir()
-    assert fault().startswith(f"{words}: the word table is not finished")
+    assert fault().startswith(f"{words}: the word table is incomplete")
     (words / "_staging").rmdir()
     done("encode", shard, "--tokenizer", vocab, "--output", words)
     assert fault().startswith(f"{words}/in.parquet: column 'word' is missing")
@@ -247,8 +247,12 @@ def test_too_small_a_vocabulary_is_told_with_the_size_it_needs(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (None, ": no tokenizer; give a directory with tokenizer.json, vocab.txt, vocab.json and"),
-        ("[UNK]\na\nb\na\n", " line 4: token 'a' is on line 2 already"),
+        (
+            None,
+            ": no tokenizer found; expected a directory with tokenizer.json, vocab.txt,"
+            " vocab.json and",
+        ),
+        ("[UNK]\na\nb\na\n", " line 4: token 'a' is already on line 2"),
     ],
 )
 def test_a_bad_vocabulary_is_named(tmp_path: Path, content: str | None, reason: str) -> None:
@@ -265,7 +269,7 @@ def test_a_vocabulary_without_cls_and_sep_encodes_when_none_are_wanted(tmp_path:
     (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
     shard = write_shard(tmp_path / "in.txt", ["a b"])
     outcome = run("encode", shard, tmp_path)
-    assert outcome.fault == "the vocabulary has no [CLS] or no [SEP]; give --no-special-tokens"
+    assert outcome.fault == "the vocabulary lacks [CLS] or [SEP]; set --no-special-tokens"
     assert outcome.status == 2
     assert run("encode", shard, tmp_path, "--no-special-tokens").status == 0
     assert column(tmp_path / "out") == [[1, 0]]
@@ -275,7 +279,7 @@ def test_a_vocabulary_without_cls_and_sep_encodes_when_none_are_wanted(tmp_path:
     ("name", "change", "reason"),
     [
         ("tokenizer.json", lambda text: text[:-50], "tokenizer.json: not JSON ("),
-        ("vocab.txt", lambda text: text + "more\n", "tokenizer.json: another vocabulary than"),
+        ("vocab.txt", lambda text: text + "more\n", "tokenizer.json: the vocabulary differs from"),
     ],
 )
 def test_a_damaged_tokenizer_directory_is_named(
@@ -298,7 +302,7 @@ def test_a_column_that_is_there_already_or_not_at_all_is_named(tmp_path: Path, v
     columns = {"text": ["a"], "input_ids": [[1]], "n": [1], "num_tokens": [1]}
     pq.write_table(pa.table(columns), path)
     outcome = run("encode", path, tmp_path)
-    reason = f"{path}: has a column 'input_ids' already; leave it out with --keep-columns"
+    reason = f"{path}: already has a column 'input_ids'; exclude it with --keep-columns"
     assert outcome.fault == f"{reason} 'text,n,num_tokens'"
     assert_nothing_whole(tmp_path / "out")
     assert run("encode", path, tmp_path / "x", "--columns", "num_tokens").status == 1
@@ -327,7 +331,7 @@ def test_inputs_of_equal_names_are_told_apart_and_shards_keep_their_names(
     before = files_below(tmp_path / "out")
     for given in ([first], [first, lines], [lines]):  # which would have other names alone
         fault = wordpiece("encode", *given, *args).fault
-        assert re.search(r"out holds a shard (a/x|y.txt).parquet of it; give another", fault)
+        assert re.search(r"out contains a shard (a/x|y.txt).parquet of it; choose another", fault)
     assert files_below(tmp_path / "out") == before
 
 
@@ -342,7 +346,7 @@ def test_a_directory_that_holds_other_things_is_left_alone(
     write_shard(tmp_path / "in" / "sub" / "in.txt", TEXTS)
     outcome = run(command, tmp_path / "in", tmp_path)
     if outcome.status:
-        assert outcome.fault.startswith(f"{output}: holds ")
+        assert outcome.fault.startswith(f"{output}: contains ")
     assert (output / name).read_text() == '{"precious": "data"}'
     if "/" not in name:
         assert outcome.status in (1, 2)

@@ -65,20 +65,22 @@ def test_a_tokenizer_itself_can_be_given(tmp_path: Path, shard: str) -> None:
         pipelines.encode(
             shard, tokenizer=tok, output=tmp_path / "out", quiet=True, allow_unknown=True
         )
-    with pytest.raises(wp.InputError, match="% of the tokens are unknown, so the tokenizer is not"):
+    with pytest.raises(
+        wp.InputError, match="% of the tokens are unknown, so the tokenizer does not fit"
+    ):
         pipelines.encode(shard, tokenizer=tok, output=tmp_path / "not", quiet=True)
     assert not (tmp_path / "not" / ".manifest.json").exists()
     assert column(tmp_path / "out") == tok.encode(english(40)).to_pylist()
-    with pytest.raises(wp.OptionError, match="give them where the tokenizer is made"):
+    with pytest.raises(wp.OptionError, match="set them when you create the Tokenizer"):
         pipelines.encode(shard, tokenizer=tok, output=tmp_path / "x", lowercase=True, quiet=True)
 
 
 def test_what_is_wrong_is_an_error_of_the_project(tmp_path: Path) -> None:
     with pytest.raises(wp.InputError, match=r"nothing\.txt: no such file"):
         pipelines.count(tmp_path / "nothing.txt", output=tmp_path / "words", quiet=True)
-    with pytest.raises(wp.OptionError, match=r"^give `inputs`: files, globs or directories"):
+    with pytest.raises(wp.OptionError, match=r"^set `inputs`: files, globs or directories"):
         pipelines.count(output=tmp_path / "words")
-    with pytest.raises(wp.OptionError, match=r"^pack: give `max_length`, the length of a sequence"):
+    with pytest.raises(wp.OptionError, match=r"^pack: set `max_length`, the length of a row"):
         pipelines.encode("in", output="out", tokenizer="vocab.txt", pack=True)
     with pytest.raises(wp.OptionError, match=r"^beam_args: Beam does not know --no_such"):
         pipelines.count("in", output=tmp_path / "words", beam_args=["--no_such=1"])
@@ -145,7 +147,7 @@ def test_workers_name_the_option_that_helps(tmp_path: Path) -> None:
             path, tokenizer=vocab, output=tmp_path / "out", beam_args=beam_args, quiet=True
         )
     fault = f"{path}: column 'kept' is struct<>, which Parquet cannot store"
-    assert str(raised.value) == f"{fault} (leave it out with `keep_columns`)"
+    assert str(raised.value) == f"{fault} (exclude it with `keep_columns`)"
     args = ["encode", path, "--tokenizer", vocab, "--output", tmp_path / "out-2"]
     said = wordpiece(*args, "--", *beam_args).fault
-    assert said == f"{fault} (leave it out with --keep-columns)"
+    assert said == f"{fault} (exclude it with --keep-columns)"

@@ -77,7 +77,7 @@ def test_a_staging_directory_of_others_is_refused(
     file.write_text("precious")
     outcome = wordpiece(command, corpus, "--output", tmp_path / "out")
     assert outcome.status == 1
-    assert f"{tmp_path}/out/_staging: holds " in outcome.fault
+    assert f"{tmp_path}/out/_staging: contains " in outcome.fault
     assert files_below(tmp_path / "out") == {f"{folder}/part-00000.parquet": b"precious"}
 
 
@@ -89,7 +89,7 @@ def test_a_link_in_a_work_directory_is_not_followed(tmp_path: Path, corpus: Path
     (work / "words").symlink_to(corpus)
     outcome = wordpiece("train", corpus, "--output", tmp_path / "tok", *SIZE)
     assert outcome.status == 1
-    assert f"{work}: holds words, which is not of this job" in outcome.fault
+    assert f"{work}: contains words, which does not belong to this job" in outcome.fault
     assert files_below(corpus).keys() == {"a.parquet"}
 
 
@@ -153,7 +153,7 @@ def test_files_beside_a_tokenizer_stay_and_changed_ones_are_not_replaced(
     (tmp_path / "tok" / "vocab.txt").write_text("mine\n")
     outcome = wordpiece(*train)
     assert outcome.status == 2
-    assert "tok: holds a tokenizer whose vocab.txt was changed after its training; give" in (
+    assert "tok: contains a tokenizer whose vocab.txt was changed after its training; set" in (
         outcome.fault
     )
     assert (tmp_path / "tok" / "vocab.txt").read_text() == "mine\n"
@@ -201,7 +201,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(
             path.unlink()
 
     done_once: list[int] = []
-    with pytest.raises(ChangedError, match="since the job began; run the job again"):
+    with pytest.raises(ChangedError, match="since the job started; run the job again"):
         read_all(path, lambda: done_once or (done_once.append(1), midway()))
 
 
@@ -252,7 +252,7 @@ def test_links_to_files_elsewhere_are_read_and_links_to_nothing_are_named(tmp_pa
     (source / "there").symlink_to(tmp_path / "elsewhere")
     assert [file.name for file in resolve([str(source)])] == ["there/x.txt"]
     (source / "nothing.txt").symlink_to(tmp_path / "nothing.txt")
-    with pytest.raises(InputError, match=r"nothing\.txt: a link to a file that is not there"):
+    with pytest.raises(InputError, match=r"nothing\.txt: the link is broken"):
         resolve([str(source)])
 
 
@@ -356,7 +356,7 @@ def test_with_smoothing_words_are_those_of_the_text_everywhere(tmp_path: Path) -
     plain = done("train", path, "--output", tmp_path / "plain", *SIZE)
     words = [line for line in outcome.out.splitlines() if line.startswith("words: ")]
     assert words == [line for line in plain.out.splitlines() if line.startswith("words: ")]
-    assert "tokens per pre-token, by the smoothed counts: " in outcome.out
+    assert "tokens per pre-token (smoothed counts): " in outcome.out
     records = [
         json.loads((tmp_path / name / "training.json").read_text()) for name in ("tok", "plain")
     ]

@@ -229,9 +229,9 @@ def test_elements_keep_their_panes() -> None:
     ("element", "reason"),
     [
         ({"body": "a"}, r"element .*: no column 'text', only \['body'\]"),
-        ({"text": 5}, "column .text.: 5 is not a text"),
-        ({"text": "a", "input_ids": []}, "a column 'input_ids' is there already"),
-        (b"a", "element .*: it is a bytes; give texts, mappings"),
+        ({"text": 5}, "column .text.: 5 is not text"),
+        ({"text": "a", "input_ids": []}, "a column 'input_ids' already exists"),
+        (b"a", "element .*: expected texts, mappings"),
     ],
     ids=["no column", "no text", "taken", "bytes"],
 )
@@ -243,7 +243,7 @@ def test_an_element_that_cannot_be_encoded_is_named(element: Any, reason: str) -
 def test_a_text_alone_is_no_pair_and_does_not_lose_its_place() -> None:
     for options, reason in (
         ({"text_pair_column": "other"}, "no column 'other' in the rows, only"),
-        ({"text_column": "input_ids"}, "a column 'input_ids' is there already"),
+        ({"text_column": "input_ids"}, "a column 'input_ids' already exists"),
     ):
         encode = pipelines.EncodeTexts(TOKENIZER, **options)
         with pytest.raises(Exception, match=reason), LocalPipeline() as pipeline:
@@ -289,7 +289,7 @@ def test_rows_whose_columns_are_known_are_written_as_they_are(tmp_path: Path) ->
     assert written["named"]["input_ids"].to_pylist() == [None, [2, 4, 3]]
     with LocalPipeline() as p:
         rows = p | beam.Create([beam.Row(id=1, text="a")])
-        with pytest.raises(wp.OptionError, match="id_type: uint16 is not a type of rows"):
+        with pytest.raises(wp.OptionError, match="id_type: uint16 is not a type of Beam rows"):
             rows | pipelines.EncodeTexts(TOKENIZER, id_type="uint16")
 
 
@@ -322,7 +322,7 @@ def test_the_size_of_batches_changes_no_result(how: dict[str, Any]) -> None:
 def test_windows_that_merge_are_refused() -> None:
     with LocalPipeline() as pipeline:
         texts = pipeline | beam.Create(["a"]) | beam.WindowInto(Sessions(10))
-        with pytest.raises(wp.OptionError, match="windows that merge"):
+        with pytest.raises(wp.OptionError, match="merging windows"):
             texts | pipelines.CountWords()
 
 

@@ -36,7 +36,7 @@ from wordpiece_core.errors import shown
         ({"max_word_length": 2**32}, "max_word_length: 4294967296 is not"),  # nor could it be read
         *(({"round_budget": n}, "round_budget: ") for n in (-1, 2, float("nan"), "x")),
         *(
-            ({"driver_memory": n}, r"driver_memory: .* is (not a size|too (little|much))")
+            ({"driver_memory": n}, r"driver_memory: .* is (not a size|too (small|large))")
             for n in (0, 1.5, "x", float("inf"), 2**63)
         ),
         # What is known of the vocabulary is checked before anything is counted.

@@ -57,10 +57,10 @@ def normalize_placed(
 
 
 def _decompose(placed: Placed) -> Iterator[tuple[str, int]]:
-    """Unicode's NFD: characters in parts, then marks in a row in the order of their classes.
+    """Decompose characters by Unicode's NFD, and order neighbouring marks by combining class.
 
-    Marks change places, and the places stay: as `tokenizers` has it, what is the first part of its
-    character takes the next place, and every other part the place of what stands before it.
+    Marks are reordered; offsets stay. As in `tokenizers`, the first part of each character takes
+    the next offset, and every other part the offset of the part before it.
     """
     parts = [(d, k == 0) for c, _ in placed for k, d in enumerate(unicodedata.normalize("NFD", c))]
     places = iter([i for _, i in placed])
@@ -291,7 +291,7 @@ def encode_rows(
     if eos_token is not None and after != [eos_token]:
         after = [*after, eos_token]
     if pair is not None and (prepend_bos or append_eos):
-        raise OptionError("prepend_bos, append_eos: cannot be used with pairs of texts")
+        raise OptionError("prepend_bos, append_eos: cannot be combined with pairs of texts")
     rooms = [len(sequence) for sequence in sequences]
     if max_length is not None:
         room = max_length - len(before) - len(after) * len(texts)

@@ -64,7 +64,7 @@ def initial_vocabulary(
     Raises OptionError if ``vocab_size`` cannot hold them.
     """
     if isinstance(special_tokens, str):
-        raise OptionError(f"special_tokens: a list is wanted here, not {special_tokens!r}")
+        raise OptionError(f"special_tokens: expected a list, got {special_tokens!r}")
     vocab = list(dict.fromkeys([*special_tokens, *byte_tokens(byte_fallback), *alphabet]))
     if vocab_size < len(vocab):
         raise OptionError(f"vocab_size {vocab_size}: training begins with {len(vocab)} tokens")

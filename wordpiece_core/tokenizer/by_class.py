@@ -94,7 +94,7 @@ def built(read: Callable[[str], bytes | None], path: str, name: str) -> tuple[st
     if backend is None:
         raise InputError(
             f"{path}: its class {type(made).__name__} is written in Python, without a"
-            " tokenizer.json; such tokenizers cannot be encoded here"
+            " tokenizer.json; such tokenizers are not supported"
         )
     roles = {role: getattr(made, role, None) for role in ROLE_NAMES}
     text: str = backend.to_str()
@@ -116,9 +116,9 @@ def load_by_transformers(read: Callable[[str], bytes | None], path: str, name: s
         from transformers import AutoTokenizer
     except ImportError as error:
         has_file = read("tokenizer.json") is not None
-        file = f", or give {path.rstrip('/')}/tokenizer.json to take that file as it is"
+        file = f", or use {path.rstrip('/')}/tokenizer.json to read that file alone"
         raise OptionError(
-            f"{path}: its class {name} is one of the library transformers;"
+            f"{path}: its class {name} needs the library transformers;"
             f" {INSTALL}{file if has_file else ''}"
         ) from error
     with TemporaryDirectory() as directory:
@@ -135,6 +135,6 @@ def load_by_transformers(read: Callable[[str], bytes | None], path: str, name: s
                 raise
             reason = re.sub(re.escape(directory), "it", one_line(error))
             raise InputError(
-                f"{path}: transformers cannot load its class {name} ({reason}); give a"
-                " tokenizer.json"
+                f"{path}: transformers cannot load its class {name} ({reason}); use"
+                " a tokenizer.json"
             ) from error

@@ -1,4 +1,4 @@
-"""GPT-2's alphabet: a character for each byte, so that tokens of bytes can be written as text."""
+"""GPT-2's alphabet: a character for each byte, to write byte tokens as text."""
 
 from __future__ import annotations
 

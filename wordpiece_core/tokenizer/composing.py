@@ -50,7 +50,9 @@ def text_options(spec: TokenizerSpec) -> TextOptions:
     if isinstance(spec.rules, Metaspace) and spec.rules.collapse_spaces:
         return AS_IT_IS  # its words are those between spaces, which it normalizes itself
     if not isinstance(spec.rules, Composed):
-        raise OptionError(f"tokenizer: words are not counted as by {type(spec.rules).__name__}")
+        raise OptionError(
+            f"tokenizer: pre-tokenizer {type(spec.rules).__name__} is not supported for counting"
+        )
     value = {
         "normalizer": _parsed(spec.rules.normalizer),
         "pre_tokenizer": _parsed(spec.rules.pre_tokenizer),
@@ -59,13 +61,19 @@ def text_options(spec: TokenizerSpec) -> TextOptions:
     for part in parts(value, "normalizer", "normalizers", "tokenizer"):
         name = next((name for name, known in NORMALIZERS.items() if known == part), None)
         if name is None:
-            raise OptionError(f"tokenizer: words are not counted after its {part['type']}")
+            raise OptionError(
+                f"tokenizer: normalizer or pre-tokenizer {part['type']} is not supported"
+                " for counting"
+            )
         names.append(name)
     steps = parts(value, "pre_tokenizer", "pretokenizers", "tokenizer")
     if spec.rules.of_bytes:
         last = steps.pop()
         if last.get("add_prefix_space", True):
-            raise OptionError("tokenizer: words are not counted with a space before texts")
+            raise OptionError(
+                "tokenizer: a pre-tokenizer that adds a space before texts is not supported"
+                " for counting"
+            )
         if last.get("use_regex", True):
             steps += PRE_TOKENIZERS[GPT2]
     return TextOptions(pre_tokenizer=names_of_pre_tokenizers(steps), normalizer=names)

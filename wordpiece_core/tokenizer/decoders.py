@@ -85,7 +85,7 @@ class BPEDecoder(Decoder):
 
 @dataclass(frozen=True)
 class ByteFallback(Decoder):
-    """The text of neighbouring tokens of bytes, or U+FFFD for each of these bytes."""
+    """Return the text of adjacent byte tokens, or U+FFFD for each of these bytes."""
 
     def __call__(self, tokens: Sequence[str]) -> list[str]:
         pieces: list[str] = []

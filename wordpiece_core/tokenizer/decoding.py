@@ -63,7 +63,7 @@ def _of_sentencepiece(spec: TokenizerSpec, tokens: Sequence[str]) -> str:
 
 
 def _with_bytes(tokens: Sequence[str]) -> Iterator[str]:
-    """Join neighbouring tokens of bytes to text."""
+    """Merge adjacent byte tokens into text."""
     for is_byte, some in groupby(tokens, key=lambda token: bool(BYTE_TOKEN.fullmatch(token))):
         if is_byte:
             yield _each_character(bytes(int(token[3:5], 16) for token in some))

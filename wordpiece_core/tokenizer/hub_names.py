@@ -40,7 +40,8 @@ def local_place(path: str) -> str:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise OptionError(
-            f"{path}: {missing}names on the Hub need `pip install huggingface_hub`"
+            f"{path}: {missing}names on the Hub need the library huggingface_hub: pip"
+            " install huggingface_hub"
         ) from error
     try:
         return str(snapshot_download(name["repo"], revision=name["revision"], allow_patterns=FILES))

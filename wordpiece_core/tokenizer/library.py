@@ -89,7 +89,7 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
     added = (i for row in rows for i, w in zip(row.ids, row.word_ids, strict=True) if w is None)
     size = max([*ids.values(), *added], default=-1) + 1
     if size > MOST_IDS:
-        raise InputError(f"{path}: there is an id {size - 1:,}, and only {MOST_IDS:,} are possible")
+        raise InputError(f"{path}: id {size - 1:,} is too large; the maximum is {MOST_IDS - 1:,}")
     vocab = _tokens_by_id(tokenizer, ids, size)
     special = [token.content for token in added_tokens if token.special]
     processor = json.dumps(value.get("post_processor"))
@@ -116,7 +116,7 @@ def _check_normalized(tokenizer: Any, added_tokens: Iterable[Any], path: str) ->
             normalized = normalizer.normalize_str(token.content)
         if token.normalized and not normalized:
             raise InputError(
-                f"{path}: added token {token.content!r} is empty once it is normalized; set its"
+                f"{path}: added token {token.content!r} is empty after normalization; set its"
                 " `normalized` to false"
             )
 
@@ -200,7 +200,7 @@ def loaded(text: str, hides: bool, /) -> tuple[Any, Any]:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise OptionError(
-            "to encode with the library tokenizers: pip install tokenizers"
+            "this tokenizer needs the library tokenizers: pip install tokenizers"
         ) from error
     with one_line_errors("the library tokenizers cannot read it"):
         tokenizer = Tokenizer.from_str(text)

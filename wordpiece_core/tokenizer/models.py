@@ -19,14 +19,14 @@ REPLACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": SPACE_MA
 
 @dataclass(frozen=True)
 class Bpe:
-    """Byte-pair encoding. `merges`: pairs of ids, by rank; none is there twice. The string of the
-    token that a pair makes is that of both together. `word_boundary`: WORD_END is part of the last
+    """Byte-pair encoding. `merges`: distinct pairs of ids, by rank. The token of a pair is the
+    concatenation of both tokens. `word_boundary`: WORD_END is part of the last
     symbol of a word; SPACE_MARK is put before a word; with BYTES a word's symbols are its bytes, as
     the characters that GPT-2 writes for them, a space first unless `pre_tokenizer` is gpt2; None:
     words are not marked. `byte_fallback`: a character that is no token becomes the tokens <0xNN> of
     its bytes. `fuse_unk`: unknown symbols side by side are one unknown token. `ignore_merges`: a
     word that is a token is not split. `of_sentencepiece`: it is a model of sentencepiece. `tied`:
-    the places of merges in `merges` that have the rank of the one before them."""
+    indices of merges that share the rank of the previous merge."""
 
     merges: Sequence[tuple[int, int]]
     word_boundary: str | None = WORD_END

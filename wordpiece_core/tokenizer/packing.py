@@ -100,8 +100,9 @@ def _frame(tokenizer: Tokenizer) -> tuple[int | None, int]:
         if separator is not None:
             return None, separator
     raise OptionError(
-        "pack: the tokenizer has no sep_token or eos_token to put between documents; name a token"
-        " with `append_eos` and `eos_token`"
+        "pack: the tokenizer has no sep_token or eos_token to put between documents; set"
+        " `append_eos`"
+        " and `eos_token`"
     )
 
 
@@ -110,24 +111,25 @@ def _chunks(ids: Any) -> list[pa.Array]:
     if isinstance(ids, pa.ChunkedArray):
         return ids.chunks or [pa.array([], ids.type)]
     if not isinstance(ids, pa.Array):
-        raise InputError(f"ids: an Arrow array of lists is wanted, not {type(ids).__name__}")
+        raise InputError(f"ids: expected an Arrow array of lists, got {type(ids).__name__}")
     return [ids]
 
 
 def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
     if options.max_length is None or options.max_length < 3:
-        raise OptionError(f"max_length: {options.max_length!r} is not 3 or more, to be packed")
+        raise OptionError(f"max_length: {options.max_length!r} is not 3 or more, for packing")
     if options.max_length > MOST_PADDED:
         raise OptionError(
-            f"max_length: {options.max_length} is more than {MOST_PADDED:,}, to be packed"
+            f"max_length: {options.max_length} is more than {MOST_PADDED:,}, the maximum"
+            " for packing"
         )
     for name, usual in WITHOUT_USE.items():
         has_none = name == "add_special_tokens" and options.marks_boundaries  # anyway
         if getattr(options, name) != usual and not has_none:
-            raise OptionError(f"{name}: cannot be set where documents are packed")
+            raise OptionError(f"{name}: cannot be combined with packing")
     for column in options.columns:
         if column in WITHOUT_PLACE:
-            raise OptionError(f"columns: {column} cannot be had where documents are packed")
+            raise OptionError(f"columns: {column} is not available for packed rows")
     if options.marks_boundaries or (
         tokenizer.spec.model is not None and not tokenizer.adds_special_tokens
     ):
@@ -135,7 +137,7 @@ def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
     elif not tokenizer.adds_special_tokens:
         missing = "[SEP]" if "[CLS]" in tokenizer.ids else "[CLS]"
         raise OptionError(
-            f"`add_special_tokens`, which packing needs: the vocabulary has no {missing}; use one"
-            " that has it"
+            f"`add_special_tokens`, which packing needs: the vocabulary has no {missing}; choose"
+            " another tokenizer"
         )
     tokenizer.check_options(options)

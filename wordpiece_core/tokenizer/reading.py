@@ -72,7 +72,7 @@ class TakenAsCasedWarning(TokenizerWarning):
         return f"{self.args[0]} has capital letters: taken as cased"
 
     def __str__(self) -> str:
-        return f"{self.fact} (lowercase=True to override)"
+        return f"{self.fact} (override with lowercase=True)"
 
 
 def read_tokenizer(
@@ -129,7 +129,7 @@ def _of_tokenizer_json(value: Json, text: str, path: str) -> TokenizerSpec:
     with an EncodedByLibraryWarning."""
     if value.get("version") == "2.0":
         raise InputError(
-            f"{path}: version 2.0, which tokenizers 1.0 writes, is not read; give the"
+            f"{path}: version 2.0, which tokenizers 1.0 writes, is not supported; use the"
             " tokenizer.json of version 1.0 that it was converted from"
         )
     try:
@@ -225,8 +225,8 @@ def _of_class(directory: _Directory) -> TokenizerSpec:
         return spec if spec.roles is None else with_roles(spec, directory.config | roles, whole)
     if directory.text(TOKENIZER) is None:
         raise InputError(
-            f"{directory.path}: its class {name} is code of its own, which is not run; give"
-            f" `encoding` if it has ranks of tiktoken, or a tokenizer.json"
+            f"{directory.path}: its class {name} is custom code, which is not run; give"
+            f" `encoding` if it contains tiktoken ranks, or use a tokenizer.json"
         )
     warnings.warn(TakenAsFileWarning(whole, name), stacklevel=4)
     return _configured(_of_files(directory, None), directory)
@@ -277,7 +277,8 @@ def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerS
     they contradict it."""
     if spec is None:
         raise InputError(
-            f"{directory.path}: no tokenizer; give a directory with tokenizer.json, vocab.txt,"
+            f"{directory.path}: no tokenizer found; expected a directory with"
+            " tokenizer.json, vocab.txt,"
             " vocab.json and merges.txt, or a .model; a file of them; or a name on the Hub"
         )
     place = directory.place
@@ -292,8 +293,8 @@ def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerS
     for token in directory.json(ADDED) or {}:
         if token not in spec.special_tokens:
             raise InputError(
-                f"{place(ADDED)}: added token {token!r} is not a special one; only these are known"
-                " here"
+                f"{place(ADDED)}: added token {token!r} is not special; only special tokens"
+                " are supported here"
             )
     return spec
 
@@ -326,7 +327,8 @@ def _check_vocabularies(
             other = VOCAB
     if other is not None:
         raise InputError(
-            f"{directory.place(TOKENIZER)}: another vocabulary than the {other} beside it;"
+            f"{directory.place(TOKENIZER)}: the vocabulary differs from {other} in the same"
+            " directory;"
             " remove one"
         )
 
@@ -354,7 +356,7 @@ def _of_ranks(directory: _Directory, encoding: str) -> TokenizerSpec:
         if data is not None and is_ranks(data):
             spec = read_ranks(data, encoding, path)
             return with_roles(spec, directory.config, directory.place(CONFIG))
-    raise OptionError(f"encoding: {directory.path} has no ranks of tiktoken; leave it out")
+    raise OptionError(f"encoding: {directory.path} contains no tiktoken ranks; remove `encoding`")
 
 
 def _of_model(directory: _Directory) -> TokenizerSpec | None:

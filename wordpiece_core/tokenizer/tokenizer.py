@@ -106,7 +106,7 @@ class Tokenizer:
             OptionError: For a bad option.
         """
         if isinstance(vocab, str | Mapping) or not isinstance(vocab, Iterable):
-            raise OptionError("vocab: give a list of tokens, in the order of their ids")
+            raise OptionError("vocab: expected a list of tokens in id order")
         vocab = list(vocab)
         check_vocabulary(vocab, "vocab")
         self._init(_with_options(TokenizerSpec(vocab), options), unk_scope)
@@ -117,7 +117,9 @@ class Tokenizer:
                 f"unk_scope: {shown(unk_scope)} is not one of {', '.join(UNK_SCOPES)}"
             )
         if unk_scope != "word" and spec.model is not None:
-            raise OptionError("unk_scope: only for WordPiece; other models know characters alone")
+            raise OptionError(
+                "unk_scope: only for WordPiece; other models always replace single characters"
+            )
         self.spec = spec
         self.unk_scope = unk_scope
         self.vocab: list[str] = list(spec.vocab)
@@ -256,7 +258,7 @@ class Tokenizer:
         return [token for token in found if not (hides and token.special)]
 
     def _layouts(self, options: EncodingOptions) -> list[dict[str, Any]]:
-        """What rows of one text and of two are made of, as the kernel takes it."""
+        """Return the single and pair templates in kernel format."""
         around, adds = self.around or Template(), options.add_special_tokens
         return [
             {
@@ -295,7 +297,7 @@ class Tokenizer:
         if not is_wanted:
             return None
         if token is None and role not in self._roles:
-            raise OptionError(f"the tokenizer has no {role}; name a token with `{role}`")
+            raise OptionError(f"the tokenizer has no {role}; set `{role}`")
         if token is not None and token not in self.ids:
             raise OptionError(f"{role}: {shown(token)} is not in the vocabulary")
         return self._roles[role] if token is None else token
@@ -450,15 +452,15 @@ class Tokenizer:
             raise OptionError(f"add_special_tokens: the vocabulary has no {missing}")
         if pairs and options.marks_boundaries:
             name = "`append_eos`" if options.append_eos else "`prepend_bos`"
-            raise OptionError(f"{name}: cannot be used with pairs of texts")
+            raise OptionError(f"{name}: cannot be combined with pairs of texts")
         self.boundary_tokens(options)
         if options.padding and self.pad_id is None:
             missing = "[PAD]" if self.spec.roles is None else "pad_token"
             raise OptionError(f"padding: the vocabulary has no {missing}")
         if options.id_type == "uint16" and len(self) > 2**16:
-            raise OptionError(f"id_type: {len(self):,} tokens are more than uint16 can number")
+            raise OptionError(f"id_type: uint16 cannot hold the ids of {len(self):,} tokens")
         if options.truncation == "only_second" and not pairs:
-            raise OptionError("truncation: only_second, but there are no pairs")
+            raise OptionError("truncation: only_second needs pairs of texts")
         if options.max_length is not None:
             _check_room(options.max_length, options, pairs, self._added_tokens(options, pairs))
 
@@ -540,7 +542,9 @@ class Tokenizer:
         if padding == "max_length":
             length = limit
         if longest > length:
-            raise OptionError(f"padding: a row has {longest} tokens, not {length}; give truncation")
+            raise OptionError(
+                f"padding: a row has {longest} tokens, not {length}; enable truncation"
+            )
         options = replace(options, max_length=length or None, padding=length > 0)
         return self.encode_batch(texts, pairs, options=options)
 
@@ -630,7 +634,7 @@ def _check_of_model(spec: TokenizerSpec, given: Mapping[str, Any]) -> None:
     if spec.model is not None and (others := {"max_word_length", "continuing_prefix"} & {*given}):
         raise OptionError(f"{min(others)}: only for WordPiece")
     if (spec.rules or spec.library) and (others := TEXT_OPTIONS & {*given}):
-        raise OptionError(f"{min(others)}: the tokenizer handles text in a way of its own")
+        raise OptionError(f"{min(others)}: the tokenizer has its own normalizer and pre-tokenizer")
 
 
 def _check_room(max_length: int, options: EncodingOptions, pairs: bool, added: int) -> None:
@@ -651,7 +655,7 @@ def _check_room(max_length: int, options: EncodingOptions, pairs: bool, added: i
 
 def _text_array(texts: Any) -> pa.Array:
     if isinstance(texts, str):
-        raise OptionError("texts: a list of texts is wanted, not one string")
+        raise OptionError("texts: expected a list of strings, got one string")
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     if not isinstance(texts, pa.Array):

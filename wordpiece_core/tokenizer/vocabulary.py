@@ -23,7 +23,7 @@ def is_unused(token: str) -> bool:
 def read_bytes(path: str) -> bytes | None:
     """The bytes of a file on any file system that Arrow reads; None if there is no such file."""
     if "\0" in path or not is_utf8(path):
-        raise InputError(f"{path!r}: no file can have this name")
+        raise InputError(f"{path!r}: not a valid file name")
     found = storage.info(path)
     return storage.read_bytes(path) if found is not None and found.kind == "file" else None
 
@@ -77,12 +77,12 @@ def check_vocabulary(tokens: Sequence[str], path: str, unk: str | None = UNK) ->
             raise InputError(f"{path} line {line}: token {shown(token)} is not a string")
         if not is_utf8(token):
             raise InputError(
-                f"{path} line {line}: token {token!r} holds half a surrogate pair; fix the token"
+                f"{path} line {line}: token {token!r} contains half a surrogate pair; fix the token"
             )
         if token in lines:
             raise InputError(
-                f"{path} line {line}: token {token!r} is on line {lines[token]} already;"
-                " rename the later one (ids are line numbers, so none can be removed)"
+                f"{path} line {line}: token {token!r} is already on line"
+                f" {lines[token]}; rename the later one (removing a line would shift ids)"
             )
         lines[token] = line
     if unk is not None and unk not in lines:
@@ -96,5 +96,5 @@ def vocabulary_text(tokens: Sequence[str], path: str) -> str:
         if re.search("[\n\r]", token) or (token.rstrip(TRIMMED) or token) != token:
             raise InputError(f"{path}: token {token!r} has a line end, or white space at its end")
     if tokens and tokens[0].startswith("\ufeff"):
-        raise InputError(f"{path}: token {tokens[0]!r} would begin the file as a byte order mark")
+        raise InputError(f"{path}: token {tokens[0]!r} would start the file with a byte order mark")
     return "".join(f"{token}\n" for token in tokens)

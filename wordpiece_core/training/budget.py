@@ -23,7 +23,7 @@ class RoundBudget(Declared):
     round_budget: float = option(
         1.0,
         Share(),
-        "Share of the segmented tokens that the driver may hold in a round.",
+        "Share of all split tokens that the driver may hold in a round.",
         shown_default="1: all of them",
     )
     driver_memory: int | None = option(

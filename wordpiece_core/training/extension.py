@@ -93,11 +93,11 @@ class Goal:
             slots = unused_slots(base)
             wanted = len(slots) if options.new_tokens is None else options.new_tokens
             if not slots:
-                raise OptionError("into: the tokenizer has no [unusedN] token that is free")
+                raise OptionError("into: the tokenizer has no free [unusedN] tokens")
             if wanted > len(slots):
                 raise OptionError(
-                    f"new_tokens: {wanted:,}, but only {len(slots):,} [unusedN] tokens are free;"
-                    " give fewer, or append"
+                    f"new_tokens: {wanted:,}, but only {len(slots):,} [unusedN] tokens are"
+                    " free; set fewer, or use `into` append"
                 )
             return cls(base, options, wanted, slots[:wanted])
         if options.new_tokens is not None:
@@ -105,7 +105,7 @@ class Goal:
         size, wanted = len(base.vocab), options.vocab_size or 0
         if wanted <= size:
             raise OptionError(
-                f"vocab_size: {wanted:,} is not more than the {size:,} tokens that there are"
+                f"vocab_size: {wanted:,} is not more than the current {size:,} tokens"
             )
         return cls(base, options, wanted - size, ())
 
@@ -175,12 +175,11 @@ def _check_model(base: TokenizerSpec, options: ExtensionOptions) -> None:
     text = text_options(base)
     if base.of_sentencepiece:
         raise OptionError(
-            "tokenizer: a model of sentencepiece cannot be extended; give its tokenizer.json"
+            "tokenizer: a sentencepiece model cannot be extended; use its tokenizer.json"
         )
     if base.word_boundary is None or (base.word_boundary == BYTES) != text.holds_spaces:
         raise OptionError(
-            "tokenizer: of BPE only those can be extended that mark where words begin or end; train"
-            " anew"
+            "tokenizer: only BPE with a word-boundary marker can be extended; train a new tokenizer"
         )
     for name, is_given in (
         ("criterion", options.criterion != "pmi"),
@@ -188,18 +187,18 @@ def _check_model(base: TokenizerSpec, options: ExtensionOptions) -> None:
         ("into", options.into != "append"),
     ):
         if is_given:
-            raise OptionError(f"{name}: only for WordPiece; leave it out")
+            raise OptionError(f"{name}: only for WordPiece; remove it")
 
 
 def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
     """OptionError if a tokenizer is not WordPiece. `what`: what cannot be done to it."""
     if not is_wordpiece(base):
         raise OptionError(
-            f"tokenizer: it has the model {model_name(base.model)}, and only WordPiece can be"
-            f" {what}; train anew"
+            f"tokenizer: only WordPiece can be {what}, and this is {model_name(base.model)};"
+            f" train a new tokenizer"
             if base.model
-            else f"tokenizer: it splits text by {type(base.rules).__name__}, not as BERT does, and"
-            f" cannot be {what}; train anew"
+            else f"tokenizer: it splits text by {type(base.rules).__name__}, not as BERT does,"
+            f" and cannot be {what}; train a new tokenizer"
         )
 
 
@@ -267,8 +266,8 @@ def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
     new = {prefix * row["marked"] + row["character"] for row in rows if row["character"] in kept}
     if len(new) > goal.new_tokens:
         raise OptionError(
-            f"new_tokens: {goal.new_tokens:,} are too few for {len(new):,} new characters, at the"
-            " beginning of words or inside; give more, or fewer `new_characters`"
+            f"new_tokens: {goal.new_tokens:,} are too few for {len(new):,} new characters, at"
+            " word starts and inside words; increase it, or reduce `new_characters`"
         )
     return InitialVocabulary([*goal.base.vocab, *sorted(new)], [], by_longest_match=True)
 

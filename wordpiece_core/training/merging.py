@@ -137,9 +137,9 @@ class Merging(RoundAlgorithm):
             needed = bytes_of_all(self.split_tokens, self.words)
             with_count = " with a fixed `min_pair_count`" if options.criterion == "pmi" else ""
             raise OptionError(
-                f"driver_memory: `criterion` {options.criterion}{with_count} takes all words in one"
-                f" round, which needs about {needed:,} bytes; give more, and no `round_budget`; or"
-                " `criterion` frequency, or pmi with `min_pair_count` auto"
+                f"driver_memory: `criterion` {options.criterion}{with_count} needs all words in"
+                f" one round, about {needed:,} bytes; increase it and remove"
+                " `round_budget`, or use `criterion` frequency, or pmi with `min_pair_count` auto"
             )
         return False
 

@@ -139,11 +139,11 @@ def check_size(base: TokenizerSpec, vocab_size: int) -> None:
     if base.model is None:
         check_is_wordpiece(base, "pruned")
     elif base.library is not None:
-        raise OptionError("tokenizer: one that the library tokenizers runs cannot be pruned")
+        raise OptionError("tokenizer: tokenizers that the kernel cannot run cannot be pruned")
     text_options(base)
     size, special = len(base.vocab), len(base.special_tokens)
     if vocab_size >= size:
-        raise OptionError(f"vocab_size: {vocab_size:,}, and there are {size:,} tokens; give fewer")
+        raise OptionError(f"vocab_size: {vocab_size:,}, but the tokenizer has only {size:,} tokens")
     if vocab_size < special:
         raise OptionError(f"vocab_size: {vocab_size:,} is too small for {special:,} special tokens")
 

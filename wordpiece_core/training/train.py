@@ -86,7 +86,7 @@ class TrainingResult(Summarized):
 
     def tokenizer(self, **text: Unpack[TextKeywords]) -> Tokenizer:
         """Return the tokenizer of the vocabulary. `text`: the options of `TextOptions` that split
-        the words of the training. By default text is lowercased, unless tokens have capital letters
+        the training words. By default text is lowercased, unless tokens have capital letters
         or accents, which lowercased text could never match.
 
         >>> train({"Hug": 9, "Pug": 5}, vocab_size=10).tokenizer().tokenize("Hug")
@@ -115,8 +115,8 @@ class TrainingResult(Summarized):
         options = self.options
         if options.word_marks(text) != self.marks:
             raise OptionError(
-                f"pre_tokenizer: {text.pre_tokenizer}, but the words of the training"
-                f" {'hold' if self.marks == GPT2 else 'do not hold'} the spaces of the text"
+                f"pre_tokenizer: {text.pre_tokenizer}, but the training words"
+                f" {'include' if self.marks == GPT2 else 'do not include'} the spaces of the text"
             )
         spec = TokenizerSpec(
             self.vocab,

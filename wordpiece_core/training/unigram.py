@@ -108,7 +108,7 @@ class Characters:
         """From the result of `character_passes`. OptionError if the vocabulary is too small."""
         counts = {row["word"]: row["count"] for row in symbols.to_pylist()}
         if SPACE_MARK in options.special_tokens:
-            raise OptionError(f"special_tokens: {SPACE_MARK!r} stands for a space; leave it out")
+            raise OptionError(f"special_tokens: {SPACE_MARK!r} represents a space; remove it")
         alphabet = kept_characters(counts, options).difference(options.special_tokens)
         check_size(len(alphabet), options)
         in_runs = facts_of(symbols)["characters"]
@@ -310,8 +310,8 @@ class UnigramTraining(RoundAlgorithm):
         fitting = memory // BYTES_PER_SEED - len(self.characters.counts)
         fewer = f", or a `seed_size` of {fitting:,} or less, which may give another vocabulary"
         raise OptionError(
-            f"driver_memory: {memory:,} bytes, but the {pieces:,} pieces that training begins with"
-            f" take about {needed:,}; give more{fewer if fitting > 0 else ''}"
+            f"driver_memory: {memory:,} bytes, but the initial {pieces:,} pieces need about"
+            f" {needed:,}; increase it{fewer if fitting > 0 else ''}"
         )
 
     def _estimated(self, source: _Corpus | _Results) -> Decided:

@@ -88,7 +88,7 @@ class EncodedDirectory:
         return self.work.place(f"plan-{self.run}-{number:06}.jsonl")
 
     def begin(self, tokenizer: Tokenizer) -> None:
-        """Takes the directory for this run, and writes the job and its tokenizer."""
+        """Acquire the directory for this run, and write the job and its tokenizer."""
         self.work.claim()
         job = self.job | {"format": FORMAT, "spec": plain_tokenizer(tokenizer)}
         outputs.write_json(self.work.place(JOB), job)
@@ -117,16 +117,19 @@ class EncodedDirectory:
         """OptionError unless a state is of this job; OutputError if it is not of a dataset."""
         tokenizer, options = found.get("tokenizer"), found.get("options")
         if tokenizer is None:
-            raise OutputError(f"{self.path}: holds something else than shards; give an empty one")
+            raise OutputError(
+                f"{self.path}: contains files other than shards; choose an empty directory"
+            )
         if tokenizer != self.job["tokenizer"]:
             raise OptionError(
-                f"{self.path}: holds shards of another tokenizer"
+                f"{self.path}: contains shards of another tokenizer"
                 f" ({str(tokenizer)[:12]}, not {self.job['tokenizer'][:12]});"
-                " mixed vocabularies break a model: give another one"
+                " choose another output directory"
             )
         if found.get("format") != FORMAT:
             raise OptionError(
-                f"{self.path}: holds shards of another version of this program; give another one"
+                f"{self.path}: contains shards of another version of wordpiece-beam; choose"
+                " another output directory"
             )
         own, others = self.job["options"], options if isinstance(options, dict) else {}
         for name in [*own, *others]:
@@ -134,8 +137,8 @@ class EncodedDirectory:
             if given != before:
                 was, now = ("default" if v is None else short(v) for v in (before, given))
                 raise OptionError(
-                    f"{self.path}: holds shards with another {name} ({was}, now {now}); give"
-                    " another directory"
+                    f"{self.path}: contains shards with another {name} ({was}, now {now});"
+                    " choose another directory"
                 )
 
 

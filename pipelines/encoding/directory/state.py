@@ -112,7 +112,9 @@ def read_contents(directory: EncodedDirectory) -> Contents:
         _check_names(directory, found, entries)
     elif others := found.sizes.keys() - {UNFINISHED}:
         raise OutputError(
-            f"{directory.path}: holds {min(others)}, no shards of this job; give an empty directory"
+            f"{directory.path}: contains {min(others)}, which this job did not write;"
+            " choose an empty"
+            " directory"
         )
     return found
 

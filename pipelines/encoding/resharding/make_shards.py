@@ -113,8 +113,8 @@ def resharding_errors(name: str) -> Iterator[None]:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(
-            f"{name}: cannot be resharded ({one_line(error)}); leave columns that are neither text"
-            " nor numbers out with `keep_columns`"
+            f"{name}: cannot be resharded ({one_line(error)}); exclude columns that are neither"
+            " text nor numbers with `keep_columns`"
         ) from error
 
 

@@ -169,13 +169,13 @@ class Resharding:
             if status is None or not is_of(status, file):
                 what = "has changed since" if status else "is not in it"
                 raise OptionError(
-                    f"{file.path}: {what}; {output} holds a resharded dataset, which cannot be"
-                    " extended: give another directory, or delete it"
+                    f"{file.path}: {what}; {output} contains a resharded dataset, which cannot"
+                    " be extended; choose another directory, or delete it"
                 )
         for name in sorted(known):
             raise OptionError(
-                f"{output}: holds a dataset with the rows of {known[name].input} too; give that"
-                " input again, or another directory"
+                f"{output}: contains a dataset that also has the rows of {known[name].input};"
+                " pass that input again, or choose another directory"
             )
 
     def _work_options(self) -> ShardOptions:
@@ -369,7 +369,9 @@ class Resharding:
         results = {result.name: result for result in files.values()}
         replaced = contents.results.keys() & contents.sizes.keys()
         for name in sorted(results.keys() & contents.sizes.keys() - replaced):
-            raise OutputError(f"{dataset.place(name)}: is not of this job; move or delete it")
+            raise OutputError(
+                f"{dataset.place(name)}: does not belong to this job; move or delete it"
+            )
         contents = replace(contents, results=results)
         manifest = state.manifest(dataset, contents)
         sidecars = state.sidecars(dataset, contents, manifest)

@@ -40,9 +40,9 @@ FIRST_SCREEN = {
     "encode": "--output --tokenizer --text-column --max-length --pack --shard-size --config",
 }
 DEFAULTS = {
-    "count": ["[default: text]", "[default: bert]", "[default: (as lowercase)]"],
-    "train": ["[default: 30522", "[default: (pmi; bpe: frequency)]", "[default: auto]"],
-    "encode": ["[default: zstd]", "[default: (all; with --stride not the texts)]"],
+    "count": ["[default: text]", "[default: bert]", "[default: as lowercase]"],
+    "train": ["[default: 30522", "[default: pmi; bpe: frequency]", "[default: auto]"],
+    "encode": ["[default: zstd]", "[default: all; all except the texts with --stride]"],
 }
 
 
@@ -197,8 +197,8 @@ def test_inputs_and_outputs_may_be_on_any_file_system(tmp_path: Path, store: str
     [
         (["nonsense"], "No such command 'nonsense'."),
         (["count", "IN"], "Missing option '--output'."),
-        (["count", "--output", "OUT"], "give INPUT: files, globs or directories"),
-        (["train", "IN", "--word-counts", "W", "--output", "OUT"], "give either INPUT or"),
+        (["count", "--output", "OUT"], "set INPUT: files, globs or directories"),
+        (["train", "IN", "--word-counts", "W", "--output", "OUT"], "set either INPUT or"),
         (["count", "IN", "--output", "OUT", "--ouput", "X"], "No such option '--ouput'."),
         (["train", "IN", "--output", "OUT", "--special-tokens", "[PAD]"], "--special-tokens: ['[P"),
         (
@@ -262,7 +262,7 @@ def test_an_interrupted_job_says_so_on_one_line_and_goes_on_when_called_again(
     assert ended.returncode == 130
     said = ended.stderr.splitlines()
     lines = [line for line in said if line and not line.startswith("encode: ")]
-    assert lines == ["wordpiece: interrupted; run the same command again to go on"]
+    assert lines == ["wordpiece: interrupted; run the same command again to continue"]
     assert not (tmp_path / "out" / ".manifest.json").exists()
     assert re.search(r"shards: 6 \([1-6] finished before\)", done(*args, tmp_path / "out").out)
     done(*args, tmp_path / "straight")
@@ -291,7 +291,7 @@ def test_an_output_among_the_inputs_is_not_read_again(tmp_path: Path, command: s
 def test_an_option_of_beam_is_told_where_it_goes(option: str) -> None:
     outcome = wordpiece("count", "x", "--output", "y", option)
     assert outcome.status == 2
-    assert f"options for Beam go after --, as in: -- {option.split('=')[0]}" in outcome.fault
+    assert f"options for Beam go after --, for example: -- {option.split('=')[0]}" in outcome.fault
 
 
 def test_a_path_that_is_named_like_an_option_stays_a_path(
@@ -300,5 +300,5 @@ def test_a_path_that_is_named_like_an_option_stays_a_path(
     monkeypatch.chdir(tmp_path)
     done("train", shard, "--vocab-size", "60", "--output", "tokenizer")
     outcome = wordpiece("train", shard, "--vocab-size", "61", "--output", "tokenizer")
-    assert outcome.fault.startswith("tokenizer: holds a tokenizer trained with vocab_size 60")
-    assert "give --overwrite" in outcome.fault
+    assert outcome.fault.startswith("tokenizer: contains a tokenizer trained with vocab_size 60")
+    assert "set --overwrite" in outcome.fault

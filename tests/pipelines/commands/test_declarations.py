@@ -182,13 +182,13 @@ def environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 def given(command: str) -> dict[str, Any]:
-    """What has to be given at least."""
+    """Return the required options."""
     output = {"output": "out"} if issubclass(CALLS[command], Call) else {}
     return output | NEEDED[command]
 
 
 def needed(command: str, option: Option) -> dict[str, Any]:
-    """What else has to be given."""
+    """Return the other options that this option requires."""
     known = WITH | {name: others for (c, name), others in WITH_OF_COMMAND.items() if c == command}
     together = given(command) | known.get(option.name, {})
     return {k: v for k, v in together.items() if v is not None and k != option.name}
@@ -291,9 +291,9 @@ def test_the_command_line_wins_over_the_environment_and_that_over_a_config(
 def test_an_option_that_is_none_is_named_with_the_nearest() -> None:
     with pytest.raises(wp.OptionError, match="unknown option vocabsize; did you mean vocab_size"):
         pipelines.train("in", output="out", vocabsize=9)
-    with pytest.raises(wp.OptionError, match="output: has to be given"):
+    with pytest.raises(wp.OptionError, match="output: required"):
         pipelines.count("in")
-    with pytest.raises(wp.OptionError, match="give `inputs`"):
+    with pytest.raises(wp.OptionError, match="set `inputs`"):
         pipelines.count(output="out")
 
 
@@ -316,7 +316,7 @@ def test_inputs_of_a_config_give_way_to_a_word_table_of_the_command_line(tmp_pat
     config.write_text(f"inputs: {tmp_path}/nothing.txt\nvocab_size: 60\n")
     args = ["--config", config, "--output", tokenizer, "--word-counts", words]
     assert "vocabulary: 60 tokens" in done("train", *args).out
-    assert "give either INPUT" in wordpiece("train", shard, *args).fault
+    assert "set either INPUT" in wordpiece("train", shard, *args).fault
 
 
 def test_numbers_of_numpy_and_paths_as_they_come_are_values(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_numbers_of_numpy_and_paths_as_they_come_are_values(tmp_path: Path) -> N
 def test_arguments_for_beam_are_texts(given: Any, tmp_path: Path) -> None:
     if given is None:
         given = [None]
-    with pytest.raises(wp.OptionError, match="beam_args: give a list of texts"):
+    with pytest.raises(wp.OptionError, match="beam_args: expected a list of strings"):
         pipelines.count("in", output=tmp_path / "out", beam_args=given)
 
 

@@ -165,7 +165,7 @@ def test_what_encode_would_write_is_shown(tmp_path: Path) -> None:
         ([], 2, "Missing argument 'TOKENIZER'."),
         (["VOCAB", "x", "--unk-scope", "x"], 2, "Invalid value for '--unk-scope'"),
         (["VOCAB", "--jsn"], 2, "No such option '--jsn'."),
-        (["./NOWHERE", "x"], 1, "./NOWHERE: no tokenizer; give a directory"),
+        (["./NOWHERE", "x"], 1, "./NOWHERE: no tokenizer found; expected a directory"),
     ],
 )
 def test_a_wrong_call_is_one_line(vocab: Path, args: list[str], status: int, reason: str) -> None:

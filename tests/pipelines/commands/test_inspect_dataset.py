@@ -86,12 +86,15 @@ def test_a_dataset_without_its_tokenizer_asks_for_it(tmp_path: Path, tokenizer: 
     shown = done("inspect", out).out
     (out / ".tokenizer.json").unlink()
     assert wordpiece("inspect", out).fault == (
-        f"{out}: keeps no tokenizer; give it with --tokenizer"
+        f"{out}: the dataset stores no tokenizer; set --tokenizer"
     )
     assert done("inspect", out, "--tokenizer", tokenizer).out == shown
     other = train_tokenizer(tmp_path / "other", TEXTS, "--vocab-size", "70")
-    assert "is not that of the dataset" in wordpiece("inspect", out, "--tokenizer", other).fault
-    assert "a dataset has no use for TEXT" in wordpiece("inspect", out, "text").fault
+    assert (
+        "differs from the tokenizer of the dataset"
+        in wordpiece("inspect", out, "--tokenizer", other).fault
+    )
+    assert "TEXT is only for tokenizers" in wordpiece("inspect", out, "text").fault
     done("encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", out)
     assert done("inspect", out).out == shown  # it is there again
     (out / ".tokenizer.json").write_text("[]")
@@ -110,7 +113,7 @@ def test_a_dataset_that_is_not_whole_is_an_error(tmp_path: Path, tokenizer: str)
     killed_before(1, r"written .*\.manifest\.json", *encode, tmp_path / "killed")
     outcome = wordpiece("inspect", tmp_path / "killed")
     assert outcome.status == 1
-    assert outcome.fault.endswith("killed: this dataset is not finished; run encode again")
+    assert outcome.fault.endswith("killed: the dataset is incomplete; run encode again")
 
 
 def test_texts_that_act_on_terminals_are_shown_plain(tmp_path: Path, tokenizer: str) -> None:

@@ -34,8 +34,8 @@ def refused(tmp_path: Path, *args: str | Path) -> Outcome:
         ("count", "--smoothing-exponent", "nan", "is not a share from 0 to 1"),
         ("count", "--min-word-count", "9" * 20, "is not a whole number from 1 to 9,22"),
         ("train", "--min-pair-count", "9" * 5000, '854,775,807 or "auto"'),
-        ("count", "--worker-memory", "64KiB", "64KiB is too little; give 16MiB at least"),
-        ("count", "--worker-memory", "9999999999T", "is too much; give 1PiB at most"),
+        ("count", "--worker-memory", "64KiB", "64KiB is too small; the minimum is 16MiB"),
+        ("count", "--worker-memory", "9999999999T", "is too large; the maximum is 1PiB"),
         ("count", "--worker-memory", f"{'9' * 400}.5", "is not a size"),
         ("train", "--vocab-size", "4", "4 is too small for 5 special tokens; make it 5 or more"),
         ("train", "--special-tokens", "[UNK],a\rb", r"'a\rb' has a line end"),
@@ -92,11 +92,11 @@ CONFIGS = {
     "deep lists": (f"quiet: {'[' * 5000}{']' * 5000}", ": not YAML"),
     "no YAML": ("quiet: [", " line 1: not YAML"),
     "surrogate": ('text_column: "\\ud800"', r": option 'text_column': '\ud800' is not UTF-8"),
-    "NUL": ('output: "a\\0b"', r": option 'output': 'a\x00b' holds the character NUL"),
+    "NUL": ('output: "a\\0b"', r": option 'output': 'a\x00b' contains the character NUL"),
     "nan": ("smoothing_exponent: .nan", ": option 'smoothing_exponent': '.nan' is not a share"),
     "list": ("text_column: [yes]", ": option 'text_column': ['yes'] is not valid"),
     "mapping": ("merge: {a: b}", ": option 'merge': {'a': 'b'} is not valid"),
-    "no path": ("output: ''", ": option 'output': give a path; this one is empty"),
+    "no path": ("output: ''", ": option 'output': the path is empty"),
     "unknown": ("outputs: x", ": unknown option 'outputs' for count; did you mean output?"),
 }
 
@@ -114,7 +114,7 @@ def test_a_wrong_config_file_is_named(tmp_path: Path, shard: str, name: str) -> 
 
 @pytest.mark.parametrize(
     ("bad", "reason"),
-    [("", "give a path; this one is empty"), ("a\udcff", r"b'a\xff' is not UTF-8; rename it")],
+    [("", "the path is empty"), ("a\udcff", r"b'a\xff' is not UTF-8; rename it")],
     ids=["empty", "not UTF-8"],
 )
 def test_a_path_that_can_be_none_is_refused(tmp_path: Path, bad: str, reason: str) -> None:
@@ -170,7 +170,7 @@ def test_a_vocabulary_taken_as_cased_is_said_on_one_line(tmp_path: Path) -> None
     vocab.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nHello\nhello\n")
     shard = write_shard(tmp_path / "in.txt", ["Hello hello"])
     said = f"wordpiece: tokenizer {vocab} has capital letters: taken as cased"
-    said += " (--lowercase to override)\n"
+    said += " (override with --lowercase)\n"
     for given, ids, err in (
         ([], [2, 4, 5, 3], said),
         (["--lowercase"], [2, 5, 5, 3], ""),

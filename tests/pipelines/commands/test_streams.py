@@ -62,7 +62,7 @@ def test_too_little_memory_is_told_from_other_faults(
     outcome = wordpiece(*count(tmp_path))
     assert outcome.status == 1
     assert outcome.fault.startswith(said)
-    assert outcome.fault.endswith("; give the command more, or less to hold")
+    assert outcome.fault.endswith("; give the process more memory, or reduce the memory options")
 
 
 @parametrize("streams", ["2>&-", "2>/dev/full", "<&- >&- 2>&-"], quick=1)

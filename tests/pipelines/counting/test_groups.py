@@ -176,8 +176,8 @@ def test_groups_of_a_word_table_are_chosen_when_it_is_counted(tmp_path: Path) ->
     train = ["train", "--word-counts", tmp_path / "words", "--output", tmp_path / "tok"]
     count_more = ["count", "--merge", tmp_path / "words", "--output", tmp_path / "sum"]
     for command, fault in (
-        (train, "--group-column: give it to the count that makes the word table"),
-        (count_more, "--merge: a word table does not keep groups; leave out --group-column"),
+        (train, "--group-column: set it when you count the word table"),
+        (count_more, "--merge: a word table has no groups; remove --group-column"),
     ):
         outcome = wordpiece(*command, *lang)
         assert outcome.status == 2
@@ -200,9 +200,9 @@ def test_a_smoothed_table_is_not_merged_but_one_with_the_exponent_1_is(tmp_path:
     ("name", "rows", "options", "status", "fault"),
     [
         ("a.parquet", [("x", "y")], ["--group-column", "source"], 1, "no column 'source'; it has"),
-        ("a.txt", [("x", "y")], ["--group-column", "lang"], 2, "has no columns; give .parquet"),
+        ("a.txt", [("x", "y")], ["--group-column", "lang"], 2, "has no columns; use .parquet"),
         ("a.jsonl", [("x", "y")], ["--group-column", "source"], 1, "no key 'source' in the first"),
-        ("a.parquet", [("x", "y")], ["--smoothing-exponent", "0.7"], 2, "give --group-column too"),
+        ("a.parquet", [("x", "y")], ["--smoothing-exponent", "0.7"], 2, "also set --group-column"),
     ],
 )
 def test_a_wrong_choice_of_groups_is_named(

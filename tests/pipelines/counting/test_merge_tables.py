@@ -130,7 +130,7 @@ def test_a_table_is_not_merged_into_itself(tmp_path: Path, parts: list[str]) -> 
         merge = ["--merge", tmp_path / "table", "--output", f"{tmp_path}/{name}"]
         outcome = wordpiece("count", parts[1], *merge)
         assert outcome.status == 2
-        assert "is the output too; give another directory" in outcome.fault
+        assert "is also the output; choose another directory" in outcome.fault
     assert files_below(tmp_path / "table") == before
 
 

@@ -243,11 +243,11 @@ def test_shards_of_another_tokenizer_or_of_other_options_stay_alone(
     (tmp_path / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\nthe\n")
     mine = ["--tokenizer", tokenizer]
     for args, reason in {
-        ("--tokenizer", tmp_path / "vocab.txt"): "holds shards of another tokenizer",
-        (*mine, "--unk-scope", "character"): "holds shards of another tokenizer",
-        (*mine, "--no-special-tokens"): "holds shards with another add_special_tokens",
-        (*mine, "--keep-columns", ""): "holds shards with another keep_columns",
-        (*mine, "--text-column", "body"): "holds shards with another text_column",
+        ("--tokenizer", tmp_path / "vocab.txt"): "contains shards of another tokenizer",
+        (*mine, "--unk-scope", "character"): "contains shards of another tokenizer",
+        (*mine, "--no-special-tokens"): "contains shards with another add_special_tokens",
+        (*mine, "--keep-columns", ""): "contains shards with another keep_columns",
+        (*mine, "--text-column", "body"): "contains shards with another text_column",
     }.items():
         outcome = wordpiece("encode", shard, "--output", output, *args)
         assert outcome.status == 2
@@ -256,7 +256,7 @@ def test_shards_of_another_tokenizer_or_of_other_options_stay_alone(
     marked = ["--append-eos", "--eos-token", "[SEP]", "--no-special-tokens", "--output"]
     done("encode", shard, *mine, *marked, tmp_path / "marked")
     less = [*mine, "--no-special-tokens", "--output", tmp_path / "marked"]
-    assert "holds shards with another append_eos" in wordpiece("encode", shard, *less).fault
+    assert "contains shards with another append_eos" in wordpiece("encode", shard, *less).fault
 
 
 def test_naming_the_token_that_has_the_role_anyway_is_the_same_option(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_column_that_arrow_cannot_repeat_is_named(tmp_path: Path, tokenizer: s
     cut = ["--max-length", "12", "--stride", "3"]
     outcome = wordpiece("encode", tmp_path / "shard.parquet", *args, *cut)
     assert outcome.fault.startswith(f"{tmp_path}/shard.parquet: column 'views' of list<")
-    assert outcome.fault.endswith("in several rows; leave it out with --keep-columns")
+    assert outcome.fault.endswith("in several rows; exclude it with --keep-columns")
 
 
 def test_a_row_group_that_would_be_too_large_is_cut(
@@ -196,36 +196,48 @@ PACK = "--pack --max-length 8"
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        ("--pack", "--pack: give --max-length"),
-        (f"{PACK} --keep-columns text", "--keep-columns: cannot be used with --pack"),
-        (f"{PACK} --text-pair-column q", "--text-pair-column: cannot be used with --pack"),
-        (f"{PACK} --stride 2", "--stride: cannot be used with --pack"),
-        (f"{PACK} --no-special-tokens", "--no-special-tokens: cannot be used with --pack"),
-        (f"{PACK} --columns word_ids", "--columns: word_ids cannot be had"),
+        ("--pack", "--pack: set --max-length"),
+        (f"{PACK} --keep-columns text", "--keep-columns: cannot be combined with --pack"),
+        (f"{PACK} --text-pair-column q", "--text-pair-column: cannot be combined with --pack"),
+        (f"{PACK} --stride 2", "--stride: cannot be combined with --pack"),
+        (f"{PACK} --no-special-tokens", "--no-special-tokens: cannot be combined with --pack"),
+        (f"{PACK} --columns word_ids", "--columns: word_ids is not available"),
         ("--pack --max-length 2", "--max-length: 2 is not 3 or more"),
-        ("--stride 2", "--stride: give a --max-length too"),
-        ("--padding", "--padding: give a --max-length too"),
+        ("--stride 2", "--stride: also set --max-length"),
+        ("--padding", "--padding: also set --max-length"),
         ("--max-length 1", "--max-length: "),
         ("--max-length 5 --stride 3", "--stride: "),
         ("--text-pair-column q", "--text-pair-column: "),
         ("--columns num_tokens,num_tokens", "Invalid value for '--columns': 'num_tok"),
-        ("--format ds --keep-columns id", "--keep-columns: leave it out with --format ds"),
-        ("--format megatron --columns num_tokens", "--columns: leave it out with --format mega"),
-        ("--format ds --compression lz4", "--compression: leave it out with --format ds"),
-        ("--format megatron --id-type int32", "--id-type: leave it out with --format megatron"),
-        ("--shuffle 1 --max-length 8 --stride 2", "--shuffle: cannot be used with --stride"),
-        ("--splits train=0.9", "Invalid value for '--splits': train=0.9 adds up to 0.9, not to 1"),
-        ("--splits a/b=1", "Invalid value for '--splits': 'a/b' is not the name of a split"),
-        ("--splits all=1", "Invalid value for '--splits': 'all' is not the name of a split"),
-        ("--shard-size 10", "Invalid value for '--shard-size': 10 is too little"),
-        ("--shard-size 1MiB --follow", "--shard-size: cannot be used with --follow"),
-        ("--append-eos", "the tokenizer has no eos_token; name a token with --eos-token"),
-        (f"{PACK} --append-eos", "the tokenizer has no eos_token; name a token with"),
-        ("--prepend-bos", "the tokenizer has no bos_token; name a token with --bos-token"),
+        ("--format ds --keep-columns id", "--keep-columns: cannot be combined with --format ds"),
+        (
+            "--format megatron --columns num_tokens",
+            "--columns: cannot be combined with --format mega",
+        ),
+        ("--format ds --compression lz4", "--compression: cannot be combined with --format ds"),
+        (
+            "--format megatron --id-type int32",
+            "--id-type: cannot be combined with --format megatron",
+        ),
+        ("--shuffle 1 --max-length 8 --stride 2", "--shuffle: cannot be combined with --stride"),
+        (
+            "--splits train=0.9",
+            "Invalid value for '--splits': train=0.9 adds up to 0.9 instead of 1",
+        ),
+        ("--splits a/b=1", "Invalid value for '--splits': 'a/b' is not a split name"),
+        ("--splits all=1", "Invalid value for '--splits': 'all' is not a split name"),
+        ("--shard-size 10", "Invalid value for '--shard-size': 10 is too small"),
+        ("--shard-size 1MiB --follow", "--shard-size: cannot be combined with --follow"),
+        ("--append-eos", "the tokenizer has no eos_token; set --eos-token"),
+        (f"{PACK} --append-eos", "the tokenizer has no eos_token; set"),
+        ("--prepend-bos", "the tokenizer has no bos_token; set --bos-token"),
         ("--append-eos --eos-token <e>", "--eos-token: '<e>' is not in the vocabulary"),
-        ("--eos-token [SEP]", "--eos-token: give --append-eos too"),
-        ("--bos-token [CLS]", "--bos-token: give --prepend-bos too"),
-        ("--append-eos --eos-token [SEP] --text-pair-column q", "--append-eos: cannot be used wi"),
+        ("--eos-token [SEP]", "--eos-token: also set --append-eos"),
+        ("--bos-token [CLS]", "--bos-token: also set --prepend-bos"),
+        (
+            "--append-eos --eos-token [SEP] --text-pair-column q",
+            "--append-eos: cannot be combined wi",
+        ),
         ("--append-eos --eos-token a --max-length 2", "--max-length: 2 has no room for the 3 tok"),
     ],
 )
@@ -283,7 +295,7 @@ def test_special_tokens_in_texts_are_counted_or_refused(tmp_path: Path, tokenize
     texts = ["the dog", None, "a [SEP] b [MASK][CLS]", "[mask] [SEP"]
     shards = [write_shard(tmp_path / "in" / f"{i}.jsonl", texts[i:]) for i in (0, 3)]
     parsed = done("encode", *shards, "--tokenizer", tokenizer, "--output", tmp_path / "parse")
-    assert "special tokens written in texts: 3" in parsed.out.splitlines()
+    assert "special tokens in texts: 3" in parsed.out.splitlines()
     assert manifest(tmp_path / "parse")["special_tokens"] == 3
     in_text = ["--tokenizer", tokenizer, "--special-tokens-in-text"]
     done("encode", *shards, *in_text, "text", "--output", tmp_path / "text")

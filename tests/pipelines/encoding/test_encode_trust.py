@@ -144,7 +144,7 @@ def test_files_of_others_stay(tmp_path: Path, source: Path, encode: Callable[...
         (output / name).parent.mkdir(parents=True, exist_ok=True)
         (output / name).write_text("precious")
         folder, _, file = name.rpartition("/")
-        assert f"{output / folder if folder else output}: holds {file}, " in encode().fault
+        assert f"{output / folder if folder else output}: contains {file}, " in encode().fault
         assert (output / name).read_text() == "precious"
         shutil.rmtree(output)
     assert encode().status == 0
@@ -152,7 +152,7 @@ def test_files_of_others_stay(tmp_path: Path, source: Path, encode: Callable[...
     write_shard(source / "c.parquet", ["to be written where a file of others is"])
     outcome = encode()
     assert outcome.status == 2
-    assert f"{source}/c.parquet: {output} holds c.parquet" in outcome.fault
+    assert f"{source}/c.parquet: {output} contains c.parquet" in outcome.fault
     assert (output / "c.parquet").read_text() == "precious"
 
 
@@ -239,7 +239,7 @@ def test_a_file_that_changes_while_the_job_runs_is_no_bad_one(
         write_shard(source / "001.parquet", ["changed"])
         status, said = go_on()
     assert status == 1
-    changed = f"{source}/001.parquet: it has changed since the job began; run the job again"
+    changed = f"{source}/001.parquet: the file has changed since the job started; run the job again"
     assert changed in said.splitlines()[-1]
     assert len(identities(tmp_path / "out")) == 3
     assert encode("--on-error", "skip").status == 0
@@ -257,7 +257,7 @@ def test_a_changed_shard_whose_input_is_gone_is_named_and_stays(
     outcome = encode()
     assert outcome.status == 1
     assert outcome.fault == (
-        f"{shard}: has been changed; delete it, or give {source}/001.parquet again"
+        f"{shard}: was modified; delete it, or pass {source}/001.parquet again"
     )
     assert shard.read_bytes() == changed
     shard.unlink()
@@ -303,7 +303,7 @@ def test_a_manifest_of_another_version_is_refused(
     path = tmp_path / "out" / ".manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
     assert encode().status == 2
-    assert "holds shards of another version of this program" in encode().fault
+    assert "contains shards of another version of wordpiece-beam" in encode().fault
 
 
 @pytest.mark.parametrize("place", ["store", "store_that_closes?region=x"])

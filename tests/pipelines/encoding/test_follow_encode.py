@@ -193,7 +193,7 @@ def test_an_outage_of_storage_is_a_warning(
     options = ("--follow", "--poll", "0.1s", "--until-idle", "2s", "--json")
     lines = [json.loads(line) for line in done(*dataset.call(*options)).err.splitlines()]
     warnings = [line["warning"] for line in lines if "warning" in line]
-    assert warnings.count("s3://b/in: cannot be listed; the inputs are listed again") >= 2
+    assert warnings.count("s3://b/in: cannot be listed; the inputs will be listed again") >= 2
     assert [line["files"] for line in lines if "files" in line] == [1]
     dataset.check()
 
@@ -212,7 +212,7 @@ def test_a_corrupt_file_is_skipped_although_another_changes(
 
     monkeypatch.setattr(EncodeRun, "encode_files", encode)
     said = dataset.follow("--on-error", "skip")
-    assert any("they are read again" in line.get("warning", "") for line in said)
+    assert any("they will be read again" in line.get("warning", "") for line in said)
     assert sum(line.get("warning", "").startswith("skipped: ") for line in said) == 1
     dataset.check()
 

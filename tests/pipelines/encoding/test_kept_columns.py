@@ -119,6 +119,6 @@ def test_types_that_nothing_holds_are_named(tmp_path: Path, tokenizer: Path) -> 
     call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
     fault = wordpiece(*call, *ONE_WORKER).fault
     assert "b.jsonl: column 'k' is string, but int64 in " in fault
-    assert fault.endswith("a.jsonl; leave it out with --keep-columns")
+    assert fault.endswith("a.jsonl; exclude it with --keep-columns")
     call[-1] = tmp_path / "other"
     done(*call, "--keep-columns", "text", *ONE_WORKER)

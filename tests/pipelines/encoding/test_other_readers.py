@@ -270,7 +270,7 @@ def test_the_cache_of_load_dataset_is_read_once(
     for path in directory.glob("cache-*.arrow"):
         path.rename(alone / path.name)
     outcome = wordpiece("encode", alone, "--tokenizer", tokenizer, "--output", tmp_path / "x")
-    assert "the directory holds only caches of datasets" in outcome.fault
+    assert "the directory contains only caches of datasets" in outcome.fault
 
 
 def test_a_file_of_another_name_is_data(tmp_path: Path, tokenizer: str) -> None:

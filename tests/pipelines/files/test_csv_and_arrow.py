@@ -82,13 +82,13 @@ def test_zero_bytes_are_replaced_and_hide_no_quotes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        ("", ": empty; its first row must name the columns"),
-        ("id,text\n1,a\n2\n", " row 3: it has 1 fields, and the first row 2; fix it"),
-        ("id,text\n1,a\n2,b,c\n", " row 3: it has 3 fields, and the first row 2; fix it"),
+        ("", ": the file is empty; the first row must contain the column names"),
+        ("id,text\n1,a\n2\n", " row 3: 1 fields, but the first row has 2"),
+        ("id,text\n1,a\n2,b,c\n", " row 3: 3 fields, but the first row has 2"),
         ('id,text\n1,a\n2,"b\n3,c\n', " row 3: a quote is not closed"),
         ("id,body\n1,a\n", ": no column 'text'; it has 'id', 'body' (choose with `text_column`)"),
         ("text,text\n1,a\n", ": two columns are named 'text'; rename one"),
-        (b"id,\xff\n1,a\n", ": holds a name that is not UTF-8"),
+        (b"id,\xff\n1,a\n", ": contains a name that is not UTF-8"),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, data: str | bytes, reason: str) -> None:
@@ -104,9 +104,7 @@ def test_a_row_without_an_end_takes_bounded_memory(tmp_path: Path) -> None:
         mock.patch.object(csv_input, "BLOCK_BYTES", 16),
         mock.patch.object(csv_input, "LONGEST_ROW", 256),
     ):
-        assert "row 2: more than 0 MiB; perhaps a quote is not closed" in fault(
-            lambda: rows_of(file)
-        )
+        assert "row 2: more than 0 MiB; a quote may be unclosed" in fault(lambda: rows_of(file))
 
 
 @given(st.text(st.sampled_from('a,"\r\n\u00e9'), max_size=24), st.integers(1, 30))
@@ -290,7 +288,7 @@ def test_what_parquet_would_not_give_back_is_refused(tmp_path: Path, kept: pa.Ar
     )
     message = fault(lambda: rows_of(file))
     assert message.startswith(f"{file.path}: column 'k' of {kept.type} cannot be stored (")
-    assert message.endswith("leave it out with `keep_columns`")
+    assert message.endswith("exclude it with `keep_columns`")
     assert texts(file) == ["a", "b", "c"]
 
 
@@ -311,7 +309,7 @@ def test_feather_of_version_1_says_what_to_do(tmp_path: Path) -> None:
     feather.write_feather(pa.table({"text": ["a"]}), path, version=1)
     file = resolve([str(path)])[0]
     assert fault(lambda: texts(file)) == (
-        f"{path}: a Feather file of version 1; write it again with version=2"
+        f"{path}: Feather version 1 is not supported; rewrite it with version=2"
     )
 
 

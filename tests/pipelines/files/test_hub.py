@@ -130,4 +130,4 @@ def test_a_repository_that_does_not_exist_is_named(tmp_path: Path, endpoint: str
 def test_addresses_of_the_web_are_not_written(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "a.txt", TEXTS)
     outcome = wordpiece("count", shard, "--output", "https://127.0.0.1/words")
-    assert outcome.fault.startswith("--output: https://127.0.0.1/words cannot be written to")
+    assert outcome.fault.startswith("--output: https://127.0.0.1/words is not writable")

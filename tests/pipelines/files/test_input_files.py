@@ -94,7 +94,7 @@ def test_what_a_job_writes_among_its_inputs_is_not_read(tree: Path) -> None:
     assert found(tree / "en") == found(tree / "en", own=tree / "en/") != []
     assert found(tree / "en/c.jsonl") == found(tree / "en/c*") == ["c.jsonl"]
     assert fault(lambda: found(f"{tree}/*/*.jsonl")) == (
-        f"{tree}/*/*.jsonl: holds only what this job writes itself; give its inputs"
+        f"{tree}/*/*.jsonl: contains only output of this job; choose its inputs"
     )
 
 
@@ -103,12 +103,12 @@ def test_missing_inputs_are_named(tree: Path) -> None:
     assert fault(lambda: names(tree / "no.txt")) == f"{tree}/no.txt: no such file or directory"
     assert fault(lambda: names(tree / "*.csv")) == f"{tree}/*.csv: matches no file"
     assert "*.md: matches no .parquet, .arrow" in fault(lambda: names(tree / "*.md"))
-    assert "empty: the directory holds no .parquet" in fault(lambda: names(tree / "empty"))
+    assert "empty: the directory contains no .parquet" in fault(lambda: names(tree / "empty"))
 
 
 def test_an_unknown_ending_is_refused_with_the_known_ones(tree: Path) -> None:
     message = fault(lambda: names(tree / "notes.md"))
-    assert message.startswith(f"{tree}/notes.md: unknown ending; give ")
+    assert message.startswith(f"{tree}/notes.md: unknown file ending; expected ")
     assert all(ending in message for ending in (".parquet", ".arrow", ".txt", ".jsonl", ".csv"))
 
 
@@ -143,7 +143,7 @@ def test_files_that_differ_in_their_endings_keep_them_in_the_names_of_shards(tre
     assert names[f"{tree}/b.jsonl.gz"] == "b.jsonl.gz.parquet"
     write_raw(tree / "b.txt.parquet")
     message = fault(lambda: output_names(resolve([str(tree)])))
-    assert "its shard would be named b.txt.parquet, as that of" in message
+    assert "its shard would have the name b.txt.parquet, like the shard of" in message
 
 
 def test_files_of_equal_names_have_as_many_directories_as_tell_them_apart(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_shard_that_would_be_named_as_a_directory_of_others_is_refused(tmp_pat
         write_raw(tmp_path / name)
     message = fault(lambda: output_names(resolve([str(tmp_path)])))
     assert message.startswith(f"{tmp_path}/a.parquet/part.parquet: ")
-    assert message.endswith(f"of {tmp_path}/a.txt; rename one, or encode them apart")
+    assert message.endswith(f"of {tmp_path}/a.txt; rename one, or encode them separately")
 
 
 def test_pipes_and_directories_that_a_glob_matches_are_named(tmp_path: Path) -> None:
@@ -194,5 +194,5 @@ def test_pipes_and_directories_that_a_glob_matches_are_named(tmp_path: Path) -> 
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.warns(SkippedFilesWarning, match="1 file is not read, because it is a pipe"):
         assert [file.name for file in resolve([str(tmp_path)])] == ["sub/a.txt"]
-    with pytest.raises(InputError, match="but a pipe or a device; write it to a file"):
+    with pytest.raises(InputError, match="but a pipe or a device; write its content to a file"):
         resolve([str(tmp_path / "pipe.jsonl")])

@@ -72,10 +72,14 @@ def test_a_file_that_has_changed_or_is_gone_is_not_called_bad(tmp_path: Path, en
     write(tmp_path / f"a{ending}", FILES[ending][:-3])
     calls = (lambda: texts_of(ranges), lambda: rows_of(file))
     for call in calls:
-        assert fault(call).startswith(f"{file.path}: it has changed since the job began; run")
+        assert fault(call).startswith(
+            f"{file.path}: the file has changed since the job started; run"
+        )
     Path(file.path).unlink()
     for call in calls:
-        assert fault(call).startswith(f"{file.path}: it is gone since the job began; run")
+        assert fault(call).startswith(
+            f"{file.path}: the file was removed since the job started; run"
+        )
 
 
 @every_format

@@ -39,7 +39,7 @@ def test_what_follows_a_stream_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.arrow"
     first = ipc(ONE, True)
     for more in (b"x", b"\0" * 64, ipc(TWO, False), ipc(TWO, True)):
-        refused(path, first + more, f"{path}: the stream ends at byte {len(first):,}, and some")
+        refused(path, first + more, f"{path}: the stream ends at byte {len(first):,}, but the file")
 
 
 def test_a_stream_that_is_truncated_anywhere_is_refused(tmp_path: Path) -> None:

@@ -75,7 +75,9 @@ def test_a_run_in_a_directory_that_another_has_ends_at_once(
     with one_run(str(taken)):
         before = everything(tmp_path)
         outcome = wordpiece(*args)
-        assert outcome.fault.startswith(f"{taken}: another run is writing there; wait for it")
+        assert outcome.fault.startswith(
+            f"{taken}: another run is writing to this directory; wait for it"
+        )
         assert (outcome.status, outcome.out, outcome.err.count("\n")) == (1, "", 1)
         assert everything(tmp_path) == before
 
@@ -126,7 +128,10 @@ def test_a_run_that_another_has_taken_over_from_fails_and_the_other_is_whole(
     first = wordpiece(*args)
     assert [other.status for other in others] == [0], others
     assert first.status == 1
-    assert "another run has begun there; wait for it to end, then run this again" in first.fault
+    assert (
+        "another run has started there; wait until it ends, then run this command again"
+        in first.fault
+    )
     assert result(tmp_path / "out") == result(tmp_path / "alone")
     assert not (tmp_path / "out.work").exists()
 
@@ -153,7 +158,7 @@ def test_a_worker_that_outlives_its_driver_leaves_nothing(
     old.begin()
     monkeypatch.setattr(storage, "attempt", storage.attempt)
     stop_before(change, r"written .*/part", another_run)
-    with pytest.raises(OutputError, match="another run has begun there"):
+    with pytest.raises(OutputError, match="another run has started there"):
         old.stage("part", b"late")
     new.recover()
     assert everything(output) == ({} if moment == "begun" else {"part": b"new", "last.json": b"{}"})

@@ -205,7 +205,7 @@ def test_names_from_a_file_that_lead_out_of_their_directory_are_refused(
     (tmp_path / "out").mkdir()
     (tmp_path / "link").mkdir()
     (tmp_path / "out" / "link").symlink_to(tmp_path / "link")
-    with pytest.raises(InputError, match=r"which is no name in there|leads out of"):
+    with pytest.raises(InputError, match=r"outside the directory|leads out of"):
         inside(str(tmp_path / "out"), name)
     if name != "link/v":
         with pytest.raises(InputError):

@@ -280,13 +280,17 @@ def test_the_page_is_the_same_for_any_number_of_workers(full: Report, tmp_path: 
 def test_a_page_is_replaced_and_another_file_is_not(tokenizer: Path, tmp_path: Path) -> None:
     output = tmp_path / "report.html"
     output.write_text("<p>my notes")
-    with pytest.raises(OutputError, match=r"report.html: .*give `overwrite`, or another file"):
+    with pytest.raises(
+        OutputError, match=r"report.html: .*set `overwrite`, or choose another file"
+    ):
         pipelines.report(str(tokenizer), output=str(output), quiet=True)
     assert output.read_text() == "<p>my notes"
     for overwrite in (True, False):
         pipelines.report(str(tokenizer), output=str(output), overwrite=overwrite, quiet=True)
         assert output.read_bytes().startswith(b"<!doctype html>")
-    with pytest.raises(OptionError, match=r"is a directory; give a file, such as report\.html"):
+    with pytest.raises(
+        OptionError, match=r"is a directory; choose a file name, such as report\.html"
+    ):
         pipelines.report(str(tokenizer), output=str(tmp_path), quiet=True)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
@@ -301,14 +305,14 @@ def test_a_failed_report_names_the_fix_and_leaves_the_earlier_page(
         with pytest.raises(kind, match=match):
             pipelines.report(str(place or tokenizer), output=output, quiet=True, **options)
 
-    refused(OptionError, "give either `on` or `word_counts`", on="a", word_counts="b")
-    refused(OptionError, "group_column: .* give `on` with", group_column="source")
+    refused(OptionError, "set either `on` or `word_counts`", on="a", word_counts="b")
+    refused(OptionError, "group_column: .* pass the texts with `on`", group_column="source")
     refused(InputError, "'missing'", on=str(corpus), text_column="missing")
     refused(InputError, "no such file|no tokenizer|no file", place=tmp_path / "none")
     other = tmp_path / "tokenizer.json"
     model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
     other.write_text(json.dumps({"version": "1.0", "model": model}))
-    refused(InputError, "that only the library tokenizers runs", place=other)
+    refused(InputError, "the kernel cannot run this tokenizer", place=other)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     refused(OptionError, r"needs jinja2: pip install 'wordpiece-beam\[report\]'")
     assert Path(output).read_bytes() == GENERATOR.encode()

@@ -57,6 +57,8 @@ def test_a_narrow_terminal_shows_the_name_and_the_bar(monkeypatch: pytest.Monkey
     last = [line for line in drawn if line.strip()][-1]
     assert "segment words" in last
     assert last.count("━") == 24
+    assert "100%" in last
+    assert re.search(r"[\d,]+ MB/s", last)
     lines = io.StringIO()
     with Progress(lines).stage("encode", "bytes"):
         add_metrics(shards=1, truncated_rows=2, rows=1)

@@ -136,11 +136,11 @@ def test_a_finished_extension_is_not_overwritten_by_another(
     assert all_but_run(tmp_path / "out") == first
     outcome = wordpiece(*args, "--new-tokens", "6")
     assert outcome.status == 2
-    assert "holds a tokenizer trained with new_tokens 5, not 6; give --overwrite" in outcome.fault
+    assert "contains a tokenizer trained with new_tokens 5, not 6; set --overwrite" in outcome.fault
     outcome = wordpiece("extend", base, domain, "--output", base, "--new-tokens", "5")
-    assert "holds the tokenizer; give another directory" in outcome.fault
+    assert "contains the tokenizer; choose another directory" in outcome.fault
     outcome = wordpiece("prune", base / "vocab.txt", domain, "--output", base, "--vocab-size", "50")
-    assert "holds the tokenizer; give another directory" in outcome.fault
+    assert "contains the tokenizer; choose another directory" in outcome.fault
 
 
 def test_words_with_other_text_options_are_refused(
@@ -187,7 +187,7 @@ def test_a_training_in_the_place_of_a_pruned_tokenizer_leaves_no_ids_of_it(
     out = tmp_path / "out"
     done("prune", base, domain, "--vocab-size", "90", "--output", out)
     outcome = wordpiece("train", domain, "--output", out, "--vocab-size", "90")
-    assert "give --overwrite or another directory" in outcome.fault
+    assert "set --overwrite, or choose another directory" in outcome.fault
     done("train", domain, "--output", out, "--vocab-size", "90", "--overwrite")
     assert not (out / "pruned_ids.parquet").exists()
 
@@ -197,4 +197,4 @@ def test_more_tokens_than_wanted_are_a_warning(tmp_path: Path, base: Path, domai
     left = len(vocab_of(tmp_path / "out"))
     assert f"warning: {left} tokens are left, not 9: they are special" in outcome.err
     outcome = wordpiece("prune", base, domain, "--vocab-size", "500", "--output", tmp_path / "x")
-    assert "--vocab-size: 500, and there are 120 tokens; give fewer" in outcome.fault
+    assert "--vocab-size: 500, but the tokenizer has only 120 tokens" in outcome.fault

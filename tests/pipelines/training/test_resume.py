@@ -68,7 +68,7 @@ def test_a_work_directory_of_other_options_is_refused(tmp_path: Path, shards: Pa
         outcome = wordpiece(*train, *options)
         assert outcome.status == 2
         assert outcome.err.count("\n") == 1
-        assert f"{work}: holds an unfinished training with {difference}" in outcome.err
+        assert f"{work}: contains an unfinished training with {difference}" in outcome.err
     assert files_below(work) == before
     (shards / "3.parquet").unlink()
     done(*train, "--vocab-size", "150", "--round-budget", "0.5")  # how much is held is free
@@ -85,7 +85,7 @@ def test_a_call_that_is_refused_leaves_what_a_killed_training_has_done(
     for other in ([*train, tmp_path / "others"], [*train[:-1], shards / "0.parquet"]):
         outcome = wordpiece(*other)
         assert outcome.status == 2
-        assert "tok.work: holds an unfinished training with word_table" in outcome.fault
+        assert "tok.work: contains an unfinished training with word_table" in outcome.fault
         assert (tmp_path / "tok.work" / "job.json").exists()
         assert (tmp_path / "tok.work" / "rounds" / "00001.parquet").exists()
     done(*train, tmp_path / "words")

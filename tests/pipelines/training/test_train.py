@@ -244,7 +244,7 @@ def test_a_trained_directory_is_replaced_by_training_again(tmp_path: Path) -> No
     outcome = wordpiece(*other)
     assert outcome.status == 2
     assert f"{tmp_path}/tok: " in outcome.fault
-    assert "vocab_size 100, not 80; give --overwrite" in outcome.fault
+    assert "vocab_size 100, not 80; set --overwrite" in outcome.fault
     assert files_below(tmp_path / "tok") == before
     assert not (tmp_path / "tok.work").exists()
     done(*other, "--overwrite")

@@ -108,7 +108,7 @@ def test_the_words_of_gpt2_train_bytes_alone(tmp_path: Path) -> None:
             outcome = wordpiece("train", *place, *model, "--output", tmp_path / "tok")
             assert outcome.status == 2
             assert outcome.err.count("\n") == 1
-            assert "words of gpt2 hold spaces, and train only model bpe" in outcome.fault
+            assert "words of gpt2 hold spaces, and work only with model bpe" in outcome.fault
             assert sorted(path.name for path in tmp_path.iterdir()) == ["shard.txt", "words"]
 
 
@@ -136,7 +136,7 @@ def test_special_tokens_split_the_text_before_words_are_counted(tmp_path: Path) 
 
     literal = ["--split-special-tokens", "--output", tmp_path / "tok"]
     outcome = wordpiece("train", shard, *OF_BYTES, "--vocab-size", 300, *literal)
-    assert "trained without split_special_tokens; give --overwrite" in outcome.err
+    assert "trained without split_special_tokens; set --overwrite" in outcome.err
     done("train", shard, *OF_BYTES, "--vocab-size", 300, *literal, "--overwrite")
     assert {"endoftext", "<|"} <= {*vocab_of(tmp_path / "tok")}
 

@@ -295,7 +295,7 @@ def test_classes_that_are_not_of_tokenizers_are_named(tmp_path: Path) -> None:
         wp.Tokenizer.load(path)
     config = {"auto_map": {"AutoTokenizer": ["own.OwnTokenizer", None]}}
     (path / "tokenizer_config.json").write_text(json.dumps(config))
-    with pytest.raises(wp.InputError, match=r"class own.OwnTokenizer is code of its own"):
+    with pytest.raises(wp.InputError, match=r"class own.OwnTokenizer is custom code"):
         wp.Tokenizer.load(path)
     (path / "tokenizer.json").write_text(json.dumps(wordpiece_files(Random(1))["tokenizer.json"]))
     (path / "vocab.txt").unlink()
@@ -323,7 +323,7 @@ def test_without_transformers_a_class_is_named(tmp_path: Path) -> None:
         (path / "vocab.txt").unlink()
         value = wordpiece_files(Random(2))["tokenizer.json"]
         (path / "tokenizer.json").write_text(json.dumps(value))
-        with pytest.raises(wp.OptionError, match=f"give {path}/tokenizer.json"):
+        with pytest.raises(wp.OptionError, match=f"use {path}/tokenizer.json"):
             wp.Tokenizer.load(path)
         wp.Tokenizer.load(path / "tokenizer.json")
 

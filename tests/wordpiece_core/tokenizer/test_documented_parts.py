@@ -210,8 +210,8 @@ PARTS = [
 
 def test_an_added_token_that_is_normalized_to_nothing_is_an_error(tmp_path: Path) -> None:
     listed = [cells[0] for cells in table("What is not supported")]
-    assert "an added token that is empty once it is normalized" in listed
-    with pytest.raises(wp.InputError, match="added token ' ' is empty once it is normalized; set"):
+    assert "an added token that is empty after normalization" in listed
+    with pytest.raises(wp.InputError, match="added token ' ' is empty after normalization; set"):
         library_part(with_vanishing_token(), tmp_path / "tokenizer.json")
 
 

@@ -140,7 +140,7 @@ def test_files_are_those_that_a_model_has(tmp_path: Path) -> None:
 def test_a_vocabulary_beside_that_is_another_is_refused(tmp_path: Path) -> None:
     saved(own_spec("word_end"), tmp_path)
     (tmp_path / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate("abc")}))
-    with pytest.raises(wp.InputError, match=r"another vocabulary than the vocab.json beside it"):
+    with pytest.raises(wp.InputError, match=r"the vocabulary differs from vocab.json"):
         wp.Tokenizer.load(tmp_path)
 
 

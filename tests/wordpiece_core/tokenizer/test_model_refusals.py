@@ -44,7 +44,11 @@ def sequence(*parts: dict[str, Any]) -> dict[str, Any]:
     ("kind", "change", "reason"),
     [
         ("gpt2", lambda j: j["model"]["merges"].append(["zz", "zz"]), "merge of 'zz' and 'zz'"),
-        ("gpt2", lambda j: j["model"]["merges"].append("a b c"), "the merge 'a b c' is not of two"),
+        (
+            "gpt2",
+            lambda j: j["model"]["merges"].append("a b c"),
+            "merge 'a b c' does not have two tokens",
+        ),
         ("gpt2", lambda j: j["model"]["vocab"].update(new=10**6), "ids of the vocabulary are not"),
         ("gpt2", lambda j: j["model"].update(byte_fallback=True), "there is no token <0x00>"),
         ("gpt2", lambda j: j["added_tokens"][0].update(id="7"), "the id of added token"),
@@ -55,7 +59,11 @@ def sequence(*parts: dict[str, Any]) -> dict[str, Any]:
         ("word_end", lambda j: j["model"].update(end_of_word_suffix="_"), "end_of_word_suffix is"),
         ("word_end", lambda j: j["model"].update(continuing_subword_prefix="#"), "continuing_sub"),
         ("unigram", lambda j: j["model"].update(unk_id=None), "unk_id is None, not a whole"),
-        ("unigram", lambda j: j["model"].update(unk_id=10**6), "unk_id is 1000000, no id"),
+        (
+            "unigram",
+            lambda j: j["model"].update(unk_id=10**6),
+            "unk_id is 1000000, which is not an id",
+        ),
         ("unigram", lambda j: j["model"]["vocab"].append(["zz", "1"]), "not a token and its score"),
         ("unigram", lambda j: j["model"]["vocab"].append(["the", 1.0] * 2), "not a token and its"),
         ("unigram", lambda j: j["model"]["vocab"].append(["zz", 10**400]), "not a token and its"),
@@ -73,7 +81,7 @@ def test_a_tokenizer_json(tmp_path: Path, kind: str, change: Change, reason: str
         (lambda j: j["normalizer"].update(precompiled_charsmap="%"), "is not base64"),
         (lambda j: j["normalizer"].update(precompiled_charsmap="AAAA"), "map of characters"),
         (lambda j: j.update(normalizer={"type": "X"}), "normalizer: unknown type"),
-        (lambda j: j["post_processor"]["pair"].pop(0), "(TemplateProcessing) does not put tokens"),
+        (lambda j: j["post_processor"]["pair"].pop(0), "(TemplateProcessing) does not add tokens"),
         (
             lambda j: j["pre_tokenizer"]["pretokenizers"][1].update(prepend_scheme="last"),
             "prepend_scheme is 'last', not always",
@@ -95,17 +103,20 @@ def refused(tmp_path: Path, value: dict[str, Any], reason: str) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda m: setattr(m.trainer_spec, "model_type", 3), "a word model of sentencepiece"),
-        (lambda m: make_bpe(m, [("a☃", -1)]), "the piece 'a☃' has '☃', which is no piece; add it"),
-        (lambda m: make_bpe(m, [], unused=9), " is not used: a bpe model may split it again"),
+        (lambda m: setattr(m.trainer_spec, "model_type", 3), "a sentencepiece word model"),
+        (
+            lambda m: make_bpe(m, [("a☃", -1)]),
+            "piece 'a☃' contains '☃', which is not a piece; add it",
+        ),
+        (lambda m: make_bpe(m, [], unused=9), " is unused: sentencepiece may split it again"),
         (lambda m: setattr(m.pieces[9], "piece", ""), "piece 9 is empty"),
         (lambda m: setattr(m.pieces[9], "type", proto.UNKNOWN), "2 unknown pieces, not one"),
         (
             lambda m: setattr(m.trainer_spec, "byte_fallback", True),
-            "0 pieces of bytes, not the 256",
+            "0 byte pieces instead of 256",
         ),
         (lambda m: setattr(m.pieces[9], "score", float("nan")), "not a finite number"),
-        (lambda m: setattr(m.pieces[9], "piece", m.pieces[8].piece), "is on line 9 already"),
+        (lambda m: setattr(m.pieces[9], "piece", m.pieces[8].piece), "is already on line 9"),
         (lambda m: setattr(m.normalizer_spec, "precompiled_charsmap", b"x"), "map of characters"),
     ],
 )
@@ -135,14 +146,16 @@ def test_version_2_is_refused_with_what_to_give(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(trained("gpt2") | {"version": "2.0"}))
     for place in (path, tmp_path):
-        with pytest.raises(wp.InputError, match=r"version 2.0, .* is not read; give the tokenizer"):
+        with pytest.raises(
+            wp.InputError, match=r"version 2.0, .* is not supported; use the tokenizer"
+        ):
             wp.Tokenizer.load(place)
 
 
 def test_what_is_no_model_of_sentencepiece(tmp_path: Path) -> None:
     for data in (b"", b"\xff\xff", b"no model"):
         (tmp_path / "it.model").write_bytes(data)
-        with pytest.raises(wp.InputError, match="not a model of sentencepiece"):
+        with pytest.raises(wp.InputError, match="not a sentencepiece model"):
             wp.Tokenizer.load(tmp_path / "it.model")
 
 
@@ -154,7 +167,7 @@ def test_a_class_beside_a_model_of_sentencepiece(tmp_path: Path) -> None:
     assert loaded.spec.model_max_length == 512
     assert loaded.digest == wp.Tokenizer.load(model).digest
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
-    with pytest.raises(wp.InputError, match=r"cannot load its class XLMRoberta.*; give a"):
+    with pytest.raises(wp.InputError, match=r"cannot load its class XLMRoberta.*; use a"):
         wp.Tokenizer.load(tmp_path)
 
 
@@ -162,7 +175,7 @@ def test_two_files_of_another_kind_than_gpt2s(tmp_path: Path) -> None:
     model = trained("word_end")["model"]
     (tmp_path / "vocab.json").write_text(json.dumps(model["vocab"]))
     (tmp_path / "merges.txt").write_text("\n".join(map(" ".join, model["merges"])))
-    with pytest.raises(wp.InputError, match="tokens end with </w>, which GPT-2's do not"):
+    with pytest.raises(wp.InputError, match="tokens end with </w>, unlike GPT-2's"):
         wp.Tokenizer.load(tmp_path)
 
 

@@ -120,11 +120,17 @@ def test_several_chunks_are_numbered_on() -> None:
     [
         ({}, "max_length: None is not 3 or more"),
         ({"max_length": 2}, "max_length: 2 is not 3 or more"),
-        ({"max_length": 8, "stride": 0}, "stride: cannot be set"),
-        ({"max_length": 8, "truncation": "only_first"}, "truncation: cannot be set"),
-        ({"max_length": 8, "add_special_tokens": False}, "add_special_tokens: cannot be set"),
-        ({"max_length": 8, "columns": ("num_tokens", "word_ids")}, "columns: word_ids cannot"),
-        ({"max_length": 8, "columns": ("offset_mapping",)}, "columns: offset_mapping cannot"),
+        ({"max_length": 8, "stride": 0}, "stride: cannot be combined"),
+        ({"max_length": 8, "truncation": "only_first"}, "truncation: cannot be combined"),
+        ({"max_length": 8, "add_special_tokens": False}, "add_special_tokens: cannot be combined"),
+        (
+            {"max_length": 8, "columns": ("num_tokens", "word_ids")},
+            "columns: word_ids is not available",
+        ),
+        (
+            {"max_length": 8, "columns": ("offset_mapping",)},
+            "columns: offset_mapping is not available",
+        ),
     ],
 )
 def test_options_that_cannot_be_packed_are_named(options: dict[str, Any], said: str) -> None:
@@ -138,7 +144,9 @@ def test_a_vocabulary_that_does_not_fit_the_options_is_refused() -> None:
         with pytest.raises(wp.OptionError, match=rf"{option}.*: the vocabulary has no .{missing}]"):
             Packer(tokenizer, EncodingOptions(max_length=8, padding=True))
     large = Tokenizer([*VOCAB, *(f"t{i}" for i in range(2**16))])
-    with pytest.raises(wp.OptionError, match="id_type: 65,546 tokens are more than uint16"):
+    with pytest.raises(
+        wp.OptionError, match="id_type: uint16 cannot hold the ids of 65,546 tokens"
+    ):
         Packer(large, EncodingOptions(max_length=8, id_type="uint16"))
 
 
@@ -164,12 +172,12 @@ def test_encoded_batches_are_packed_as_they_are(id_type: str, threads: int) -> N
 @pytest.mark.parametrize(
     ("ids", "said"),
     [
-        (pa.array([[1]]), "a list of Int32 is wanted"),
-        (pa.array([1], pa.int32()), "a list of Int32 is wanted"),
+        (pa.array([[1]]), "expected a list of Int32"),
+        (pa.array([1], pa.int32()), "expected a list of Int32"),
         (pa.array([[1], [10]], pa.list_(pa.int32())), "row 6 has an id beyond the 10 tokens"),
         (pa.array([[-1]], pa.list_(pa.int32())), "row 5 has an id beyond"),
         (pa.array([[1, None]], pa.list_(pa.int32())), "null among the ids"),
-        ([[1]], "an Arrow array of lists is wanted"),
+        ([[1]], "expected an Arrow array of lists"),
     ],
 )
 def test_what_are_no_ids_of_the_vocabulary_is_refused_and_changes_nothing(

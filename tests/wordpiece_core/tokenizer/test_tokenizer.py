@@ -108,7 +108,7 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(wp.InputError, match="no tokenizer"):
         wp.Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").write_text('{"model": {"type": "WordLevel"}}')
-    with pytest.raises(wp.InputError, match="WordLevel is not WordPiece, BPE or Unigram"):
+    with pytest.raises(wp.InputError, match="model WordLevel is not supported"):
         wp.Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(wp.InputError, match=r"tokenizer.json: not JSON"):
@@ -127,7 +127,7 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
         (["[UNK]", "<s>"], {"more_special_tokens": "<s>"}, "more_special_tokens: '<s>' is not a l"),
         (["[UNK]"], {"continuing_prefix": "\ud800"}, "continuing_prefix: .* is not a string"),
         (["[UNK]"], {"continuing_prefix": 3}, "continuing_prefix: 3 is not a string"),
-        *((vocab, {}, "vocab: give a list of tokens") for vocab in ("[UNK]", {"[UNK]": 0}, 5)),
+        *((vocab, {}, "vocab: expected a list of tokens") for vocab in ("[UNK]", {"[UNK]": 0}, 5)),
     ],
 )
 def test_a_wrong_option_is_named(vocab: object, options: dict[str, object], said: str) -> None:
@@ -271,5 +271,5 @@ def test_a_tokenizer_is_saved_to_a_uri() -> None:
     paths = tokenizer.save("memory://bucket/tok")
     assert "memory://bucket/tok/tokenizer.json" in paths
     assert wp.Tokenizer.load("memory://bucket/tok").digest == tokenizer.digest
-    with pytest.raises(wp.OptionError, match="http://x/tok cannot be written to"):
+    with pytest.raises(wp.OptionError, match="http://x/tok is not writable"):
         tokenizer.save("http://x/tok")

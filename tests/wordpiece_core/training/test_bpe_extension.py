@@ -169,13 +169,13 @@ def test_bpe_of_characters_is_extended_behind_its_merges(
 
 def test_other_models_are_refused(tmp_path: Path) -> None:
     (tmp_path / "spiece.model").write_bytes(model("nfkc"))
-    with pytest.raises(OptionError, match="a model of sentencepiece cannot be extended"):
+    with pytest.raises(OptionError, match="a sentencepiece model cannot be extended"):
         wp.extend(wp.Tokenizer.load(tmp_path / "spiece.model"), {"ab": 1}, new_tokens=1)
     base = wp.train({"ab": 3}, vocab_size=258, **OF_BYTES)
     tokenizer = wp.Tokenizer.of(base.spec(wp.TextOptions(pre_tokenizer="gpt2")))
     for option in ({"criterion": "likelihood"}, {"new_characters": 3}):
         with pytest.raises(
-            OptionError, match=f"{next(iter(option))}: only for WordPiece; leave it out"
+            OptionError, match=f"{next(iter(option))}: only for WordPiece; remove it"
         ):
             wp.extend(tokenizer, {"ab": 1}, new_tokens=1, **option)
 

@@ -286,7 +286,7 @@ def test_the_text_of_the_tokenizer_has_to_be_that_of_the_words() -> None:
     of_gpt2 = wp.train({" ab": 1}, model="bpe", pre_tokenizer="gpt2", vocab_size=300, **BYTES)
     of_words = wp.train({"ab": 1}, model="bpe", vocab_size=300, **BYTES)
     assert of_gpt2.vocab == of_words.vocab
-    with pytest.raises(OptionError, match="bert, but the words of the training hold the spaces"):
+    with pytest.raises(OptionError, match="bert, but the training words include the spaces"):
         of_gpt2.spec(wp.TextOptions())
-    with pytest.raises(OptionError, match="gpt2, but the words of the training do not hold the"):
+    with pytest.raises(OptionError, match="gpt2, but the training words do not include the"):
         of_words.spec(wp.TextOptions(pre_tokenizer="gpt2"))

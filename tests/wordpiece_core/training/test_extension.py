@@ -149,14 +149,14 @@ def test_new_tokens_take_the_free_slots_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "give `new_tokens` or `vocab_size`"),
-        ({"new_tokens": 2, "vocab_size": 20}, "give either `new_tokens` or `vocab_size`"),
-        ({"into": "unused", "vocab_size": 20}, "fixed with `into` unused"),
-        ({"into": "unused"}, "has no \\[unusedN\\] token that is free"),
-        ({"vocab_size": 3}, "vocab_size: 3 is not more than the 3 tokens"),
+        ({}, "set `new_tokens` or `vocab_size`"),
+        ({"new_tokens": 2, "vocab_size": 20}, "set either `new_tokens` or `vocab_size`"),
+        ({"into": "unused", "vocab_size": 20}, "not with `into` unused"),
+        ({"into": "unused"}, "has no free \\[unusedN\\] tokens"),
+        ({"vocab_size": 3}, "vocab_size: 3 is not more than the current 3 tokens"),
         (
             {"new_tokens": 1, "new_characters": 9},
-            "1 are too few for 2 new characters, .* give more",
+            "1 are too few for 2 new characters, .* increase it",
         ),
         ({"new_tokens": 0}, "new_tokens: 0 is not a whole number"),
     ],

@@ -91,7 +91,7 @@ def test_special_tokens_stay() -> None:
 @pytest.mark.parametrize(
     ("size", "message"),
     [
-        (3, "vocab_size: 3, and there are 3 tokens; give fewer"),
+        (3, "vocab_size: 3, but the tokenizer has only 3 tokens"),
         (1, "vocab_size: 1 is too small for 2 special tokens"),
         (0, "vocab_size: 0 is not a whole number"),
     ],

@@ -158,9 +158,9 @@ def test_counts_near_the_limit_train_exactly_in_any_number_of_rounds(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (LIKELIHOOD, "`criterion` likelihood takes all words in one round"),
-        ({"criterion": "likelihood"}, "`criterion` likelihood takes all words in one round"),
-        (PMI, "`criterion` pmi with a fixed `min_pair_count` takes all words in one round"),
+        (LIKELIHOOD, "`criterion` likelihood needs all words in one round"),
+        ({"criterion": "likelihood"}, "`criterion` likelihood needs all words in one round"),
+        (PMI, "`criterion` pmi with a fixed `min_pair_count` needs all words in one round"),
     ],
     ids=str,
 )
@@ -168,7 +168,7 @@ def test_criteria_that_rank_rare_pairs_high_need_all_words(
     options: dict[str, Any], said: str
 ) -> None:
     for too_little in ({"round_budget": 0.5}, {"driver_memory": 1000}):
-        with pytest.raises(wp.OptionError, match=f"driver_memory: {said}, which needs about"):
+        with pytest.raises(wp.OptionError, match=f"driver_memory: {said}, about"):
             wp.train(syllables(300), vocab_size=150, **options, **too_little)
 
 

@@ -157,12 +157,14 @@ def test_seeds_that_the_memory_does_not_hold_are_an_error() -> None:
     unbounded = wp.train(words, **options)
     with pytest.raises(OptionError, match="driver_memory: 25,000 bytes, but the") as error:
         wp.train(words, driver_memory=25_000, **options)
-    found = re.search(r"the ([\d,]+) pieces .* a `seed_size` of ([\d,]+) or less", str(error.value))
+    found = re.search(
+        r"the initial ([\d,]+) pieces .* a `seed_size` of ([\d,]+) or less", str(error.value)
+    )
     assert found is not None
     pieces, fitting = (int(number.replace(",", "")) for number in found.groups())
     assert wp.train(words, driver_memory=pieces * 250, **options).vocab == unbounded.vocab
     quiet_train(words, vocab_size=150, driver_memory=25_000, seed_size=fitting)
-    with pytest.raises(OptionError, match=r"; give more$"):
+    with pytest.raises(OptionError, match=r"; increase it$"):
         wp.train(words, driver_memory=200, **options)
 
 
@@ -241,7 +243,7 @@ def test_special_tokens_are_no_pieces() -> None:
 def test_too_small_a_vocabulary_and_too_few_pieces_are_said() -> None:
     with pytest.raises(OptionError, match="make it 8 or more, or set `limit_alphabet`"):
         wp.train({"ab": 1}, model="unigram", vocab_size=7)
-    with pytest.raises(OptionError, match="stands for a space"):
+    with pytest.raises(OptionError, match="represents a space"):
         wp.train({"ab": 1}, model="unigram", vocab_size=70, special_tokens=["[UNK]", "▁"])
     with pytest.warns(wp.FewerTokensWarning, match="no other substring is frequent enough"):
         assert wp.train({"ab": 1}, model="unigram", vocab_size=70).vocab[5:] == ["a", "b", "▁"]

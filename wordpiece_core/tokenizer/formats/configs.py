@@ -109,7 +109,9 @@ def check_text(spec: TokenizerSpec, config: Json, path: str) -> None:
     if config.get("tokenizer_class") == "PreTrainedTokenizerFast" or spec.library is not None:
         return
     if _text_of_config(spec.text, config, path).for_kernel() != spec.text.for_kernel():
-        raise InputError(f"{path}: handles text otherwise than tokenizer.json; fix one of them")
+        raise InputError(
+            f"{path}: contradicts tokenizer.json in how text is handled; fix one of them"
+        )
 
 
 def with_roles(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
@@ -137,7 +139,8 @@ def _max_length(config: Json) -> int | None:
 def _check_split(config: Json, path: str) -> None:
     if config.get("split_special_tokens"):
         raise InputError(
-            f"{path}: split_special_tokens is set; leave it out, and give it when encoding"
+            f"{path}: split_special_tokens is set; remove it, and set"
+            " `special_tokens_in_text` when encoding"
         )
 
 
@@ -148,7 +151,9 @@ def _roles_of_config(spec: TokenizerSpec, config: Json, path: str) -> Mapping[st
     if spec.roles is None:
         for name, token in ROLES.items():
             if said.get(name, token) != token:
-                raise InputError(f"{path}: {name} is {said[name]!r}; only {token} is known here")
+                raise InputError(
+                    f"{path}: {name} is {said[name]!r}; only {token} is supported here"
+                )
         return None
     said.pop("unk_token", None)
     return {**spec.roles, **said}

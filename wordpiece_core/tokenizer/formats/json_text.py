@@ -34,7 +34,7 @@ def parse(text: str, path: str) -> Json:
     _check_depth(value, path)
     if "\\u" in text and not is_utf8(json.dumps(value, ensure_ascii=False)):
         raise InputError(
-            f"{path}: a string holds half a surrogate pair (\\ud800 to \\udfff); fix it"
+            f"{path}: a string contains half a surrogate pair (\\ud800 to \\udfff); fix it"
         )
     return value
 

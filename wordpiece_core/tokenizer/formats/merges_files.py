@@ -106,8 +106,7 @@ def of_merges_files(
     roles = CLASS_ROLES[kind]
     if any(token.endswith(WORD_END) for token in vocab):
         raise InputError(
-            f"{place(VOCAB)}: tokens end with {WORD_END}, which GPT-2's do not; give its"
-            " tokenizer.json"
+            f"{place(VOCAB)}: tokens end with {WORD_END}, unlike GPT-2's; use its tokenizer.json"
         )
     named = dict.fromkeys([*roles.values(), *(["<unk>"] if kind == ROBERTA_CLASS else [])])
     special = tuple(token for token in named if token in ids)

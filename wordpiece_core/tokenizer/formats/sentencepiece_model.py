@@ -109,9 +109,9 @@ def read_model(data: bytes, path: str) -> TokenizerSpec:
     try:
         model = proto.parsed(data)
     except ValueError as error:
-        raise InputError(f"{path}: not a model of sentencepiece") from error
+        raise InputError(f"{path}: not a sentencepiece model") from error
     if not model.pieces:
-        raise InputError(f"{path}: not a model of sentencepiece (it has no pieces)")
+        raise InputError(f"{path}: not a sentencepiece model (it has no pieces)")
     vocab = [piece.piece for piece in model.pieces]
     check_vocabulary(vocab, path, unk=None)
     if "" in vocab:
@@ -146,7 +146,7 @@ def read_model(data: bytes, path: str) -> TokenizerSpec:
         )
     kind = proto.MODEL_TYPES.get(model.trainer_spec.model_type, "unknown")
     raise InputError(
-        f"{path}: a {kind} model of sentencepiece; only unigram and bpe models are read"
+        f"{path}: a sentencepiece {kind} model; only unigram and bpe models are supported"
     )
 
 
@@ -163,8 +163,9 @@ def _bpe(model: Any, path: str) -> Bpe:
     for piece in model.pieces:
         if piece.type == proto.UNUSED:
             raise InputError(
-                f"{path}: the piece {piece.piece!r} is not used: a bpe model may split it again,"
-                " which is not done here"
+                f"{path}: the piece {piece.piece!r} is unused: sentencepiece may split it"
+                " again, which is"
+                " not supported here"
             )
     pieces = [piece.piece if piece.type == proto.NORMAL else "" for piece in model.pieces]
     known = {piece for piece in pieces if len(piece) == 1}
@@ -172,7 +173,7 @@ def _bpe(model: Any, path: str) -> Bpe:
         if not known.issuperset(piece):
             missing = next(character for character in piece if character not in known)
             raise InputError(
-                f"{path}: the piece {piece!r} has {missing!r}, which is no piece; add it"
+                f"{path}: piece {piece!r} contains {missing!r}, which is not a piece; add it"
             )
     places = {score: rank for rank, score in enumerate(sorted({*scores}, reverse=True))}
     ranks = [places[score] for score in scores]
@@ -232,7 +233,7 @@ def _check_kinds(
     wanted = {*byte_tokens(byte_fallback)}
     if of_bytes != wanted:
         raise InputError(
-            f"{path}: {len(of_bytes)} pieces of bytes, not the {len(wanted)} of a model"
+            f"{path}: {len(of_bytes)} byte pieces instead of {len(wanted)} for a model"
             f" {'with' if byte_fallback else 'without'} byte_fallback"
         )
 

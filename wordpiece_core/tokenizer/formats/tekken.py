@@ -1,4 +1,4 @@
-"""Mistral's `tekken.json`: the ranks of tokens of bytes, with their regular expression and special
+"""Mistral's `tekken.json`: the ranks of byte tokens, with their regular expression and special
 tokens."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read_tekken(value: Json, path: str) -> TokenizerSpec:
         except (TypeError, KeyError, ValueError, binascii.Error):
             raise InputError(f"{path}: vocab[{rank}] is {shown(token)}, not token {rank}") from None
     if len({*tokens[count:]}) != size - count or b"" in tokens[count:]:
-        raise InputError(f"{path}: a token is empty or there twice")
+        raise InputError(f"{path}: a token is empty or occurs twice")
     return spec_of_tokens(tokens, encoding_of_tekken(value, path), path)
 
 

@@ -151,10 +151,12 @@ def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> To
     tokens = [*tokens, *[b""] * (1 + max(special, default=-1) - len(tokens))]
     taken = [number for number in special if tokens[number]]
     if taken:
-        raise InputError(f"{path}: {min(taken)} is the id of a token and of {special[min(taken)]}")
+        raise InputError(
+            f"{path}: {min(taken)} is the id of both a token and {special[min(taken)]}"
+        )
     missing = {*range(256)} - {token[0] for token in tokens if len(token) == 1}
     if missing:
-        raise InputError(f"{path}: no token for the byte {min(missing)}; it may be truncated")
+        raise InputError(f"{path}: no token for byte {min(missing)}; the file may be truncated")
     merges = _kernel.merges_of_ranks(list(tokens), range(len(tokens)))
     names = ["".join(BYTE_CHARACTERS[byte] for byte in token) for token in tokens]
     # Ids that no token has: their names have a space, which no text of bytes has here.
@@ -206,7 +208,7 @@ def ranks_of(data: bytes, path: str) -> dict[bytes, int]:
         if rank >= MOST_IDS:
             raise InputError(f"{path} line {number}: rank {rank:,} is not below {MOST_IDS:,}")
         if not token or ranks.setdefault(token, rank) != rank:
-            raise InputError(f"{path} line {number}: token {token!r} is empty or there twice")
+            raise InputError(f"{path} line {number}: token {token!r} is empty or occurs twice")
     if len({*ranks.values()}) != len(ranks):
-        raise InputError(f"{path}: two tokens have one rank")
+        raise InputError(f"{path}: two tokens have the same rank")
     return ranks

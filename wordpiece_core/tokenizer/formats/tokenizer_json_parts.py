@@ -255,8 +255,9 @@ def read_trimming(value: Json, path: str) -> list[bool]:
         if part["type"] in ("ByteLevel", ROBERTA) and get(part, "trim_offsets", bool, path, True):
             if is_surrounded:
                 raise InputError(
-                    f"{path}: post_processor ({part['type']}) trims offsets after another has put"
-                    " tokens around the text; put it first, or set its trim_offsets to false"
+                    f"{path}: post_processor ({part['type']}) trims offsets after another"
+                    " post_processor"
+                    " has added tokens; put it first, or set its trim_offsets to false"
                 )
             found.append(get(part, "add_prefix_space", bool, path, True))
         is_surrounded |= part["type"] in (ROBERTA, BERT, "TemplateProcessing")
@@ -273,9 +274,9 @@ def read_around(value: Json, ids: dict[str, int], path: str) -> Template:
         elif kind == "TemplateProcessing":
             found.append(_of_template(part, ids, path))
         elif kind != "ByteLevel":
-            raise InputError(f"{path}: post_processor ({kind}) is not known here")
+            raise InputError(f"{path}: post_processor ({kind}) is not supported here")
     if len(found) > 2:
-        raise InputError(f"{path}: two post_processors put tokens around texts; leave one")
+        raise InputError(f"{path}: two post_processors add tokens around texts; remove one")
     return found[-1]
 
 
@@ -285,8 +286,8 @@ def _of_ends(part: Json, ids: dict[str, int], path: str) -> Template:
         pair = get(part, name, list, path)
         if len(pair) != 2 or not isinstance(pair[0], str) or ids.get(pair[0]) != pair[1]:
             raise InputError(
-                f"{path}: {name} of post_processor ({part['type']}) is {shown(pair)}, no token of"
-                " the vocabulary and its id"
+                f"{path}: {name} of post_processor ({part['type']}) is {shown(pair)}, not a"
+                " token of the vocabulary and its id"
             )
         ends.append(pair[0])
     cls, sep = ends
@@ -306,8 +307,8 @@ def _of_template(part: Json, ids: dict[str, int], path: str) -> Template:
             raise ValueError
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InputError(
-            f"{path}: post_processor (TemplateProcessing) does not put tokens of the vocabulary"
-            " around A, and around A and B; fix or replace it"
+            f"{path}: post_processor (TemplateProcessing) does not add tokens of the"
+            " vocabulary around A, and around A and B; fix or replace it"
         ) from None
     return made
 

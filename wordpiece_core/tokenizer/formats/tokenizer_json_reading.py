@@ -50,9 +50,9 @@ def from_tokenizer_json(value: Json, path: str) -> TokenizerSpec:
     if read is not None:
         return _with_decoder(read(value, path), value, path)
     if kind is None and not model:
-        raise InputError(f"{path}: no model in it; give a tokenizer.json")
+        raise InputError(f"{path}: no model in this file; choose a tokenizer.json")
     name = kind if isinstance(kind, str) else shown(kind)
-    raise InputError(f"{path}: the model {name} is not WordPiece, BPE or Unigram; give one that is")
+    raise InputError(f"{path}: model {name} is not supported; only WordPiece, BPE and Unigram are")
 
 
 def _with_decoder(spec: TokenizerSpec, value: Json, path: str) -> TokenizerSpec:
@@ -118,7 +118,7 @@ def _added_tokens(added: list[Any], ids: dict[str, int], path: str) -> tuple[str
     listed = [token["content"] for token in added]
     for token in SPECIAL_TOKENS:
         if token in ids and token not in listed:
-            raise InputError(f"{path}: {token} is not among the added_tokens; add it to them")
+            raise InputError(f"{path}: {token} is missing from added_tokens; add it")
     return tuple(token for token in listed if token not in SPECIAL_TOKENS)
 
 
@@ -138,8 +138,8 @@ def check_added_token(token: Any, path: str, allowed: Sequence[str] = ()) -> Non
     if any(flags.values()) or not special:
         wrong = [name for name, flag in flags.items() if flag] or ["not special"]
         raise InputError(
-            f"{path}: added token {token['content']!r} is {', '.join(wrong)}; only special ones"
-            " that are searched for as they are written are known here"
+            f"{path}: added token {token['content']!r} is {', '.join(wrong)}; only special"
+            " tokens without these flags are supported here"
         )
 
 
@@ -166,7 +166,9 @@ def _bpe(value: Json, path: str) -> TokenizerSpec:
     if model.get("dropout"):
         raise InputError(f"{path}: dropout is {shown(model['dropout'])}; set it to null")
     if model.get("continuing_subword_prefix"):
-        raise InputError(f"{path}: continuing_subword_prefix is set; only BPE without one is known")
+        raise InputError(
+            f"{path}: continuing_subword_prefix is set; only BPE without one is supported"
+        )
     suffix = model.get("end_of_word_suffix") or None
     if suffix not in (None, WORD_END):
         raise InputError(f"{path}: end_of_word_suffix is {shown(suffix)}, not {WORD_END}")
@@ -192,7 +194,7 @@ def _pairs(merges: list[Any], path: str) -> list[tuple[str, str]]:
     for merge in merges:
         pair = merge.split(" ") if isinstance(merge, str) else merge
         if not (isinstance(pair, list) and len(pair) == 2 and {*map(type, pair)} == {str}):
-            raise InputError(f"{path}: the merge {shown(merge)} is not of two tokens")
+            raise InputError(f"{path}: merge {shown(merge)} does not have two tokens")
         pairs.append((pair[0], pair[1]))
     return pairs
 
@@ -215,7 +217,9 @@ def _unigram(value: Json, path: str) -> TokenizerSpec:
     check_vocabulary(tokens, path, unk=None)
     unk_id = get(model, "unk_id", int, path)
     if not 0 <= unk_id < len(tokens):
-        raise InputError(f"{path}: unk_id is {unk_id}, no id of the {len(tokens)} tokens")
+        raise InputError(
+            f"{path}: unk_id is {unk_id}, which is not an id of the {len(tokens)} tokens"
+        )
     ids = {token: i for i, token in enumerate(tokens)}
     added, beyond = _own_added_tokens(value, ids, path)
     vocab = vocabulary_of(ids, path, tokens[unk_id])
@@ -292,7 +296,7 @@ def _check_normalized(tokens: Sequence[AddedToken], words: Words, path: str) -> 
     rules = kernel_rules(words.rules) if normalized else None
     for content in normalized:
         if rules is not None and not rules.normalized(content):
-            raise InputError(f"{path}: added token {content!r} is empty once it is normalized")
+            raise InputError(f"{path}: added token {content!r} is empty after normalization")
 
 
 def _own_added_tokens(
@@ -324,9 +328,13 @@ def added_tokens(value: Json, path: str) -> list[Any]:
             raise InputError(f"{path}: {shown(token)} is not an added token")
         if type(token.get("id")) is not int:
             number = shown(token.get("id"))
-            raise InputError(f"{path}: the id of added token {content!r} is {number}, no number")
+            raise InputError(
+                f"{path}: the id of added token {content!r} is {number}, which is not a number"
+            )
         first = found.setdefault(content, token)
         if {**first, "id": None} != {**token, "id": None}:
-            raise InputError(f"{path}: added token {content!r} is there twice, and not the same")
+            raise InputError(
+                f"{path}: added token {content!r} occurs twice with different settings"
+            )
     found.pop("", None)
     return list(found.values())

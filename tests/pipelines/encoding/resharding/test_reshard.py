@@ -424,7 +424,7 @@ def test_columns_that_an_input_lacks_are_null(tmp_path: Path, tokenizer: str) ->
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("[1]", "b.jsonl: column 'x' is list<item: int64>, but int64 in a.jsonl; leave it out"),
+        ("[1]", "b.jsonl: column 'x' is list<item: int64>, but int64 in a.jsonl; exclude it"),
         ("0.5", "a.parquet: column 'x' is double because of other inputs, and cannot hold all"),
     ],
 )
@@ -452,7 +452,7 @@ def test_decimals_do_not_become_floats(
     call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
     fault = wordpiece(*call, *ONE_WORKER).fault
     assert "b.parquet: column 'x' is" in fault
-    assert "a.parquet; leave it out with" in fault
+    assert "a.parquet; exclude it with" in fault
 
 
 # --- Workers, runners, reruns ---------------------------------------------------------------------
@@ -518,15 +518,15 @@ def test_a_dataset_that_is_laid_out_is_of_its_inputs_and_options(
         assert files_below(tmp_path / "out") == before
         return outcome.fault
 
-    assert "holds shards with another layout" in fault("--shuffle", "2")
-    assert "holds shards with another layout" in fault()
+    assert "contains shards with another layout" in fault("--shuffle", "2")
+    assert "contains shards with another layout" in fault()
     write_shard(tmp_path / "in" / "c.txt", english(20))
     assert "c.txt: is not in it;" in fault("--shuffle", "1")
     (tmp_path / "in" / "c.txt").unlink()
     (tmp_path / "in" / "a.txt").write_text("changed")
     assert "a.txt: has changed since;" in fault("--shuffle", "1")
     (tmp_path / "in" / "a.txt").unlink()
-    assert "holds a dataset with the rows of a.txt too" in fault("--shuffle", "1")
+    assert "contains a dataset that also has the rows of a.txt" in fault("--shuffle", "1")
 
 
 def test_bad_inputs_are_named_or_skipped(tmp_path: Path, tokenizer: str) -> None:

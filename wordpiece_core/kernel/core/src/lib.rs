@@ -8,10 +8,10 @@
 //! | train Unigram | [`unigram::Corpus`] |
 //! | encode texts | [`encode::Tokenizer`] |
 //!
-//! Functions that can fail return an [`Error`], whose message has one line. Work that finds no memory, or whose
-//! regular expression takes too long, is given up; a [`encode::Tokenizer`] returns that as an error, and other work is
-//! done within [`caught`], which makes an error of it. Tokenizers, splitters and rules of text are shared by
-//! threads; sessions, counters and trainers belong to one.
+//! Functions that can fail return an [`Error`] with a message of one line. If memory runs out, or a regular
+//! expression takes too long, work unwinds: [`encode::Tokenizer`] returns the error, and [`caught`] returns it for
+//! other work. Threads can share tokenizers, splitters and text rules; sessions, counters and trainers belong to
+//! one thread.
 //!
 //! | feature, all on by default | |
 //! |---|---|

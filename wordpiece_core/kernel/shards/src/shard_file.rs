@@ -85,8 +85,7 @@ impl ShardFile {
             } else if let Some((copied, (metadata, bytes))) = copied_leaf(copied, &column) {
                 (bytes.clone(), metadata.clone(), copied.rows)
             } else {
-                let wanting =
-                    || Error::data(format!("no column {} among the others", column.path()));
+                let wanting = || Error::data(format!("column {} is missing", column.path()));
                 let rows = group.map_or(0, RowGroupMetaData::num_rows) as usize;
                 let chunk = chunks.next().ok_or_else(wanting)?;
                 (others.cloned().unwrap_or_default(), chunk.clone(), rows)

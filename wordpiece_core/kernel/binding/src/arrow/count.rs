@@ -131,7 +131,7 @@ pub fn merged(batches: &[RecordBatch]) -> Result<RecordBatch> {
 /// then by word, without words whose sum is below `min_count`.
 pub fn weighed(batches: &[RecordBatch], weights: &[u128], min_count: u64) -> Result<RecordBatch> {
     if weights.len() != batches.len() {
-        return Err(Error::option("give a weight for every batch"));
+        return Err(Error::option("weights: expected one for each batch"));
     }
     let tables = word_tables(batches)?;
     let lists = tables.iter().map(|table| Ok(table.rows()?.into_iter()));

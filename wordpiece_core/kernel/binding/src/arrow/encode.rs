@@ -136,8 +136,8 @@ pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
     vocab_size: u32,
 ) -> Result<Sequences> {
     let wrong = || {
-        let (wanted, given) = (P::DATA_TYPE, documents.data_type());
-        Error::data(format!("ids: a list of {wanted} is wanted, not {given}"))
+        let (expected, found) = (P::DATA_TYPE, documents.data_type());
+        Error::data(format!("ids: expected a list of {expected}, got {found}"))
     };
     let lists = documents.as_list_opt::<i32>().ok_or_else(wrong)?;
     let values = lists.values().as_primitive_opt::<P>().ok_or_else(wrong)?;

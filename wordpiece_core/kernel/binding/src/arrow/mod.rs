@@ -196,12 +196,12 @@ fn column<'a>(table: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
 ///
 /// Returns [`Error::Data`] if the array is of another type, or has nulls.
 pub fn values<P: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&[P::Native]> {
-    let (wanted, given) = (P::DATA_TYPE, array.data_type());
-    let wrong = || Error::data(format!("an array of {wanted} is wanted, not {given}"));
+    let (expected, found) = (P::DATA_TYPE, array.data_type());
+    let wrong = || Error::data(format!("expected an array of {expected}, got {found}"));
     let numbers = array.as_primitive_opt::<P>().ok_or_else(wrong)?;
     match numbers.null_count() {
         0 => Ok(numbers.values()),
-        nulls => Err(Error::data(format!("{nulls} nulls in an array of {wanted}"))),
+        nulls => Err(Error::data(format!("{nulls} nulls in an array of {expected}"))),
     }
 }
 

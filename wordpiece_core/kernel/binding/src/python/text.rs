@@ -133,7 +133,7 @@ impl PyCsvRows {
     #[pyo3(signature = (delimiter, *, quoting=true))]
     fn new(delimiter: char, quoting: bool) -> PyResult<Self> {
         let delimiter = u8::try_from(delimiter)
-            .map_err(|_| Error::option("delimiter: give a character of one byte"))?;
+            .map_err(|_| Error::option("delimiter: expected a single-byte character"))?;
         Ok(PyCsvRows(CsvRows::new(delimiter, quoting)))
     }
 

@@ -1,5 +1,5 @@
-//! Building blocks for the other modules: errors, sums of counts, numbers of a wide range, hashes, tries,
-//! threads and prefetching.
+//! Building blocks for the other modules: errors, sums of counts, wide numbers, hashes, tries, threads and
+//! prefetching. Depends on no other module.
 
 pub(crate) mod error;
 pub(crate) mod hash;

@@ -11,9 +11,9 @@ pub(crate) fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Calls `work` on up to `threads` threads, this one included, each time with another number from 0 on.
-/// If the system gives no more threads, the work is done by those that there are: so `work` must take
-/// what is to be done from what all of them share. Returns what every thread returns, by number.
+/// Call `work` on up to `threads` threads, including this one, with the number of the thread from 0. If
+/// fewer threads start, they share all work: `work` must take its tasks from a shared queue. Returns the
+/// results by number.
 pub(crate) fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let threads = if cfg!(feature = "threads") { threads } else { 1 };
     on_threads_of(Builder::new, threads, work)

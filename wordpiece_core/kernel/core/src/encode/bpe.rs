@@ -63,8 +63,8 @@ pub struct BpeOptions<'a> {
     pub fuse_unk: bool,
     /// Whether a word that is a token stays whole.
     pub ignore_merges: bool,
-    /// The merges, as indices, that have the rank of the one before them: of these the leftmost in a word
-    /// is made first. sentencepiece ranks by scores, which may be equal.
+    /// Indices of merges that share the rank of the previous merge; among these the leftmost in a word is
+    /// made first. sentencepiece ranks by scores, which may be equal.
     pub tied: &'a [u32],
 }
 
@@ -153,7 +153,7 @@ impl Bpe {
             string.clear();
             string.extend([*token(left)?, *token(right)?]);
             let id = ids.get(string.as_str()).ok_or_else(|| {
-                Error::data(format!("merge {rank}: what it makes, {string:?}, is no token"))
+                Error::data(format!("merge {rank}: its result {string:?} is not a token"))
             })?;
             let few = u32::try_from(rank).ok().filter(|&rank| rank != NONE);
             let at = few.ok_or_else(|| Error::data("merges: 2^32 or more"))?;
@@ -163,7 +163,7 @@ impl Bpe {
             }
             rank_before = rank;
             if !hidden.contains(id) && !table.insert(left, right, rank) {
-                return Err(Error::data(format!("merge {at}: the pair is there twice")));
+                return Err(Error::data(format!("merge {at}: the pair occurs twice")));
             }
             made.push(*id);
         }

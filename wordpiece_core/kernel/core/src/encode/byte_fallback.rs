@@ -19,7 +19,7 @@ impl ByteTokens {
         self.0.iter().copied().filter(|&id| id != NONE)
     }
 
-    /// The ids of the tokens of bytes; None if one of them is missing.
+    /// The ids of the byte tokens; None if one of them is missing.
     pub fn of(&self, bytes: &[u8]) -> Option<impl Iterator<Item = u32>> {
         let ids = bytes.iter().map(|&byte| self.0[byte as usize]);
         (!ids.clone().any(|id| id == NONE)).then_some(ids)

@@ -112,7 +112,7 @@ impl Packer {
             return Err(Error::option(message));
         }
         if options.cls_id.is_some() && options.sep_id.is_none() {
-            return Err(Error::option("cls_id: give a sep_id too"));
+            return Err(Error::option("cls_id: also set sep_id"));
         }
         Ok(Packer { options, open: Sequences::default(), has_begun: false, dropped: 0 })
     }

@@ -508,7 +508,7 @@ impl Rows {
 
 /// The error of more ids than the offsets of a batch can count.
 pub fn too_many_ids() -> Error {
-    Error::data("more than 2^31 ids in one batch: give fewer or shorter texts at once")
+    Error::data("more than 2^31 ids in one batch; encode fewer or shorter texts together")
 }
 
 fn fill(column: &mut Option<Vec<i8>>, end: usize, value: i8) {

@@ -107,8 +107,8 @@ pub struct Tokenizer {
     added_tokens: AddedTokenSearch,
     /// The ids of the added tokens that are special.
     special: HashSet<u32>,
-    /// What is searched for in texts that only marks for spaces are written in: where it is found, they
-    /// may have added tokens that are `normalized`.
+    /// Prefilter for texts in which normalization only replaces spaces by marks: without a match, a text has
+    /// no `normalized` added token.
     late_tokens: Option<AhoCorasick>,
     /// Whether texts are split at spaces before they are normalized.
     splits_at_spaces: bool,

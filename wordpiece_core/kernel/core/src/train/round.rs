@@ -42,8 +42,7 @@ const PART: usize = if cfg!(test) { 16 } else { 1 << 16 };
 const MOST_PARTS: usize = 4;
 /// How many words are before the symbols of a run.
 const HEAD: usize = 3;
-/// So many runs are merged between the request for a run and its merge: what takes about as long as
-/// memory takes to answer.
+/// Prefetch distance in runs: merging this many takes about one memory latency.
 const AHEAD: usize = 8;
 
 impl RoundRuns {
@@ -174,7 +173,7 @@ pub(crate) struct Pair {
     pub right: u32,
     /// How often it occurs; 0 if it is no longer tracked.
     pub count: u64,
-    /// The first run with the pair when that was last looked up. Now that is the first or before it.
+    /// Lower bound on the first run with the pair.
     pub first: u32,
     /// The token that it makes, if that is known already; else `UNKNOWN`. It is kept for the likelihood
     /// alone.

@@ -1,14 +1,14 @@
 //! Byte-pair encoding from left to right, without merging.
 //!
-//! When merging has ended, no merge joins two neighbours, and none has joined a part of one with a part
-//! of the other before they were made. That holds for the two by themselves as it does in the word, and
-//! only one tokenization of a word has no neighbours for which it does not hold. So tokens are taken from
-//! the left, the longest first, with a step back where none may follow. (van Antwerpen and Neubeck, "So
-//! many tokens, so little time", 2024.) A word takes time in proportion to its length.
+//! Adjacent tokens are compatible if encoding their concatenation returns them. BPE gives the only
+//! tokenization of a word in which all adjacent tokens are compatible. So tokens are taken from the left,
+//! the longest first, with a step back if no compatible token follows. (van Antwerpen and Neubeck, "So many
+//! tokens, so little time", 2024.) The time is linear in the length of the word.
 //!
-//! This needs a vocabulary in which each token is made in one way, of tokens that are made before. Further
-//! merges that make it do no harm if their parts never meet, because others are faster: where ranks follow
-//! tokens, as in tiktoken's vocabularies, all but one are so. The words of other vocabularies are merged.
+//! This needs a vocabulary in which one merge makes each token, from tokens that are made before it. Further
+//! merges of the same token are harmless if their parts never meet because other merges come first; where
+//! ranks follow tokens, as in tiktoken's vocabularies, this holds for all merges except one. Words of other
+//! vocabularies are merged.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -393,9 +393,9 @@ impl TakeSegments for TakeSpans<'_, '_> {
     }
 }
 
-/// Appends the ids of segments of a unigram model whose sums are rounded. The list of its cache has for each
-/// segment the limit of sums and the number of its tokens; then its pieces and its tokens, which are not as many
-/// where characters are unknown: there are scores of 0 behind the pieces, or ids behind the tokens.
+/// Appends the ids of segments of a unigram model whose sums are rounded. The cache stores for each segment
+/// the limit of sums and the number of its tokens, then its pieces and its tokens. With unknown characters
+/// their numbers differ, and the shorter list is zero-padded.
 pub(super) struct TakeRounded<'a> {
     pub(super) tokenizer: &'a Tokenizer,
     pub(super) unigram: &'a Unigram,

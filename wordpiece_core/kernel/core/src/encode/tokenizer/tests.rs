@@ -310,6 +310,6 @@ fn options_that_cannot_be_are_errors() {
     let vocabulary = ["[UNK]", "a", "b", "ab", "aab"];
     let twice = BpeOptions { merges: &pairs, tied: &[2], ..BpeOptions::default() };
     let made = Tokenizer::new(TokenizerOptions::new(&vocabulary, TextOptions::default(), twice));
-    let error = made.err().expect("a pair is there twice").to_string();
-    assert!(error.contains("merge 2: the pair is there twice"), "{error}");
+    let error = made.err().expect("a pair occurs twice").to_string();
+    assert!(error.contains("merge 2: the pair occurs twice"), "{error}");
 }
