@@ -45,7 +45,7 @@ DETAILS: dict[str, Callable[[Setting], Iterator[Row]]] = {
         *(count_job, held_out, memory, large_text),
     )
 }
-WIDTH = 160
+WIDTH = 240
 
 
 @click.command()

@@ -21,6 +21,7 @@ from benchmarks.setting import Setting, megabytes, read_texts, write_copy
 
 COPIES = 70
 VOCAB_SIZE = 64_000
+NOTHING = {"million tokens/s and core": "", "core hours for 10^12 tokens": ""}
 
 
 def large_text(setting: Setting) -> Iterator[Row]:
@@ -51,8 +52,14 @@ def large_text(setting: Setting) -> Iterator[Row]:
                 "GB": number(size / 1000),
                 "million tokens": number(tokens / 1e6) if tokens else "",
                 **process_columns(taken, size),
-                "million tokens/s": number(tokens / 1e6 / seconds) if tokens else "",
+                **(_per_core(tokens, seconds * setting.cores) if tokens else NOTHING),
             }
+
+
+def _per_core(tokens: int, core_seconds: float) -> Row:
+    speed = tokens / core_seconds
+    hours = 1e12 / speed / 3600
+    return dict(zip(NOTHING, (number(speed / 1e6), number(hours)), strict=True))
 
 
 def _train(setting: Setting, source: Path, output: Path) -> Taken:

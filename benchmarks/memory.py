@@ -1,4 +1,4 @@
-"""Peak memory of the jobs by the memory that they were asked to use (docs/memory.md).
+"""Peak memory of the jobs by the memory that they were asked to use (benchmarks/memory.md).
 
 Text is made larger by copies that share no words (`write_copy`). A local run has its workers in the
 same process, so the peak covers the complete job.

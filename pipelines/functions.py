@@ -37,15 +37,15 @@ RUN_ARGUMENTS = {
     "beam_args": ("Sequence[str]", (), "Arguments for Beam, such as `--runner=FlinkRunner`."),
     "quiet": ("bool", False, "Show no progress."),
 }
-"""The arguments that all functions have beside the options of their job: type, default, help."""
+"""Arguments of all functions in addition to the options of their job: type, default, help."""
 
 
 class JobWarning(UserWarning):
-    """Something in the result of a job should be looked at, for example many [UNK]."""
+    """A result of a job that may have a problem, for example many [UNK]."""
 
 
 class _Log:
-    """The log of a job that follows its inputs: a line for each commit, and warnings."""
+    """Log of a job that follows its inputs: a line for each commit, and warnings."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
@@ -94,7 +94,7 @@ def _parameter(option: Option, call: type[JobCall]) -> inspect.Parameter:
 
 
 def _lines(call: type[JobCall], more: Mapping[str, Any]) -> Iterator[str]:
-    """The arguments and errors, in the form that documentation tools read."""
+    """Yield the arguments and errors in Google's docstring style."""
     yield "\nArgs:"
     for option in call.arguments_first():
         needed = " Required." if option.is_required else ""
@@ -104,11 +104,10 @@ def _lines(call: type[JobCall], more: Mapping[str, Any]) -> Iterator[str]:
         yield f"    {name}: {text}"
     yield "\nRaises:"
     yield "    wordpiece_core.OptionError: For a wrong argument."
-    yield "    wordpiece_core.InputError: For bad data, or a bad file."
-    yield "    wordpiece_core.OutputError: If the output holds something else, or another run"
+    yield "    wordpiece_core.InputError: For bad data or a bad file."
+    yield "    wordpiece_core.OutputError: If the output contains other files, or another run"
     yield "        writes to it."
-    yield "    wordpiece_core.WordpieceError: The base class of these and of all other errors. The"
-    yield "        message says what to do."
+    yield "    wordpiece_core.WordpieceError: Base class of all errors."
 
 
 def _warned(result: Result) -> Result:
@@ -125,7 +124,7 @@ def count(
     quiet: bool = False,
     **options: Any,
 ) -> WordTable:
-    """Counts the words of texts into a word table, as `wordpiece count` does.
+    """Count the words of texts into a word table, as `wordpiece count` does.
 
     >>> table = count("corpus/", output="words")
     >>> table.totals["words"]
@@ -165,8 +164,8 @@ def extend(
     quiet: bool = False,
     **options: Any,
 ) -> Extended:
-    """Adds tokens for the words of texts, or of a word table, to a tokenizer, and writes the
-    directory of the new one, as `wordpiece extend` does.
+    """Add tokens for the words of texts, or of a word table, to a tokenizer, and write the new
+    tokenizer directory, as `wordpiece extend` does.
 
     >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
     >>> more = extend("tokenizer", "corpus/", output="more", new_tokens=1)
@@ -186,8 +185,8 @@ def prune(
     quiet: bool = False,
     **options: Any,
 ) -> Pruned:
-    """Drops the tokens of a tokenizer without which the words of texts, or of a word table, lose
-    least, and writes the directory of the new one, as `wordpiece prune` does.
+    """Remove the tokens of a tokenizer that the words of texts, or of a word table, need least, and
+    write the new tokenizer directory, as `wordpiece prune` does.
 
     >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
     >>> fewer = prune("tokenizer", "corpus/", output="fewer", vocab_size=13)
@@ -206,7 +205,7 @@ def encode(
     quiet: bool = False,
     **options: Any,
 ) -> Encoded:
-    """Encodes texts into Parquet shards of token ids, as `wordpiece encode` does.
+    """Encode texts into Parquet shards of token ids, as `wordpiece encode` does.
 
     >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
     >>> encoded = encode("corpus/", tokenizer="tokenizer", output="dataset", max_length=128)
@@ -243,9 +242,9 @@ def compare(
     quiet: bool = False,
     **options: Any,
 ) -> pa.Table:
-    """Measures tokenizers on the same text, as `wordpiece compare` does. The table has a row for
-    each tokenizer, with a null `group`, and after it a row for each group; its columns are in
-    docs/measures.md.
+    """Measure tokenizers on the same text, as `wordpiece compare` does. The table has a row for
+    each tokenizer, with a null `group`, followed by a row for each group. docs/guides/compare.md
+    describes the columns.
 
     >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
     >>> table = compare(["tokenizer", trained.tokenizer], on="corpus/")
@@ -265,7 +264,7 @@ def report(
     quiet: bool = False,
     **options: Any,
 ) -> Report:
-    """Shows a tokenizer, and what it does with a text, in an HTML page, as `wordpiece report` does.
+    """Write an HTML page about a tokenizer and how it tokenizes text, as `wordpiece report` does.
 
     >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
     >>> done = report("tokenizer", on="corpus/", output="report.html")

@@ -222,22 +222,22 @@ beam.coders.registry.register_coder(WordCount, beam.coders.RowCoder)
 
 
 class CountWords(_Texts):
-    """Counts words: from texts to rows `word` (str) and `count` (int), one for each distinct word
-    of a window.
+    """Count the words of texts. Emits rows with `word` (str) and `count` (int), one for each
+    distinct word of a window.
 
     Args:
         text_column: The column or key that holds the text, in mappings, rows and batches.
         special_tokens: Tokens that split texts and are not counted, as tokenizers find them. None:
             BERT's five, or <|endoftext|> for words that hold spaces.
         worker_memory: Bytes for the tables of one worker.
-        batch_size: How many elements are counted together, at most.
+        batch_size: Maximum number of elements that are counted together.
         max_delay: How many seconds an element waits for others, at most. (It waits no longer than
             the bundle either.)
         error_handling: `{"output": NAME}` of Beam YAML; in Python use `with_exception_handling`.
-        **text: The options of `wordpiece_core.TextOptions`: how text becomes words.
+        **text: The options of `wordpiece_core.TextOptions`.
 
     Raises:
-        OptionError: For a wrong option; one that does not exist is a TypeError too.
+        OptionError: For a wrong option.
         InputError: While the pipeline runs, for an element without the column or without text;
             see `with_exception_handling`.
 
@@ -273,8 +273,8 @@ class CountWords(_Texts):
         self._handle_errors(error_handling)
 
     def expand(self, texts: beam.PCollection) -> Any:
-        """The rows. OptionError for windows that merge, such as sessions: those of a word would
-        depend on which words are counted together."""
+        """Return the rows. Raises OptionError for merging windows, such as sessions: the windows
+        of a word would depend on the words counted together."""
         if not isinstance(texts.windowing.windowfn, NonMergingWindowFn):
             raise OptionError(
                 "CountWords: merging windows, such as sessions, are not supported; use fixed or"
@@ -361,12 +361,11 @@ def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
 
 
 class EncodeTexts(_Texts):
-    """Adds to each element the ids of its text. A mapping gets the key `input_ids`; a row, a record
+    """Add the ids of its text to each element. A mapping gets the key `input_ids`; a row, a record
     batch or a table gets a column of that name; and a plain text becomes a row of text and ids.
     With a stride, one element can become several.
 
-    Rows whose columns Beam knows become rows whose columns it knows: what writes rows, such as
-    `beam.io.WriteToParquet` or Beam SQL, takes them as they are.
+    Rows with a schema become rows with a schema, which `beam.io.WriteToParquet` or Beam SQL accept.
 
     The tokenizer is sent to the workers with the pipeline, so they need no access to its files. A
     WordPiece vocabulary of 30,522 tokens takes about half a megabyte of the pipeline's graph, and a
@@ -377,9 +376,9 @@ class EncodeTexts(_Texts):
             `wordpiece_core.Tokenizer`.
         text_column: The column or key that holds the text.
         text_pair_column: The column or key that holds the second text, for pairs.
-        lowercase: Overrides what a tokenizer directory says.
-        unk_scope: What becomes [UNK] where no token fits: the whole "word", or one "character".
-        batch_size: How many elements are encoded together, at most.
+        lowercase: Override the tokenizer.
+        unk_scope: Replace the complete "word" or only the "character" with [UNK].
+        batch_size: Maximum number of elements that are encoded together.
         max_delay: How many seconds an element waits for others, at most. (It waits no longer than
             the bundle either.)
         error_handling: `{"output": NAME}` of Beam YAML; in Python use `with_exception_handling`.
@@ -427,7 +426,7 @@ class EncodeTexts(_Texts):
         check_fit(self.options, self.tokenizer)
 
     def expand(self, texts: beam.PCollection) -> Any:
-        """The elements with `input_ids` and the other columns that were asked for."""
+        """Return the elements with `input_ids` and the requested columns."""
         columns = [self.options.text_column, self.options.text_pair_column]
         named = [column for column in columns if column is not None]
         encoding, kind = self.options.encoding, texts.element_type

@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the README are run, in a directory with a small corpus."""
+"""The examples in docstrings and the commands of all pages run, in a directory with small texts."""
 
 from __future__ import annotations
 
@@ -7,21 +7,28 @@ import json
 import pkgutil
 import re
 import shlex
+import shutil
+from contextlib import chdir
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import pipelines
 import wordpiece_core
+from docs.site import reference
 
 from .pipelines.corpora import done, english
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-RECIPES = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if "templates" not in page.parts),
+]
 MODULES = [
     module.name
     for package in (wordpiece_core, pipelines)
@@ -90,39 +97,85 @@ def test_public_functions_and_classes_have_examples(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:the vocabulary has")  # the corpus is small
 def test_the_python_lines_of_the_readme_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(blocks("python")) == 2
-    for block in blocks("python"):
-        exec(block, {})
+    (block,) = blocks("python")
+    exec(block, {})
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 3
+    assert len(printed) == 2
     assert printed[1].split()[0] == "3"
-    assert printed[2] == "['hug', 'pu', '##n'] [[2, 11, 3], [2, 12, 6, 3]]"
 
 
-def test_the_commands_of_the_readme_run() -> None:
-    Path("configs").symlink_to(ROOT / "configs")
-    Path("corpus/b.txt").write_text("\n".join(english(400)))
-    lines = [shlex.split(line) for block in blocks("sh") for line in block.splitlines()]
-    commands = [words[1:] for words in lines if words[0] == "wordpiece"]
-    assert [words[0] for words in commands[:2]] == ["train", "encode"]
-    assert {words[0] for words in commands} == {"count", "train", "encode", "inspect"}
-    for words in commands:
-        done(*words)
-
-
-@pytest.mark.filterwarnings("ignore:the vocabulary has")  # the corpus is small
-def test_the_commands_of_the_recipes_run() -> None:
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the texts and tokenizers that the pages name."""
+    folder = tmp_path_factory.mktemp("documented")
     texts = english(800)
-    Path("corpus/b.txt").write_text("\n".join(texts[:400]))
-    rows = ({"text": text, "lang": "en" if i % 3 else "fr"} for i, text in enumerate(texts[400:]))
-    Path("corpus/languages.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    commands = [shlex.split(line) for block in blocks("sh", RECIPES) for line in block.splitlines()]
-    for program, *words in commands:
-        assert program == "wordpiece"
+    for name in ("corpus", "held-out", "more", "domain", "german", "arriving", "bert"):
+        (folder / name).mkdir()
+    pq.write_table(pa.table({"text": texts[:300]}), folder / "corpus/a.parquet")
+    (folder / "corpus/b.txt").write_text("\n".join(texts[300:500]))
+    for name in ("held-out", "more", "domain", "german", "arriving"):
+        (folder / name / "a.txt").write_text("\n".join(texts[500:600]))
+    rows = ({"text": text, "lang": "en" if i % 3 else "fr"} for i, text in enumerate(texts[600:]))
+    (folder / "languages.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with chdir(folder):
+        done("train", "corpus", "--output", "my-tokenizer", "--vocab-size", "400")
+        done("train", "corpus", "--output", "llm", "--config", "llm-bpe", "--vocab-size", "340")
+        done("count", "corpus", "--output", "words")
+        done("encode", "corpus", "--tokenizer", "my-tokenizer", "--output", "dataset")
+    vocab = [*(f"[unused{n}]" for n in range(9)), *tokens_of(folder / "my-tokenizer")]
+    for name in ("bert", "bert-base-uncased", "bert-base-multilingual-cased"):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / "vocab.txt").write_text("".join(f"{token}\n" for token in vocab))
+    return folder
+
+
+def tokens_of(tokenizer: Path) -> list[str]:
+    return (tokenizer / "vocab.txt").read_text().splitlines()
+
+
+def for_small_texts(command: str) -> str:
+    """Return a documented command with sizes and times that fit the texts of the test."""
+    command = re.sub(r"\b(\d+)000\b", lambda size: str(300 + int(size[1])), command)
+    return command.replace("--until-idle 10s", "--until-idle 1s --poll 0.2s")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_commands_of_a_page_run(
+    page: Path, documented: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks marked `sh` run here. Blocks marked `bash` need a cluster, a store, the Hub or pip."""
+    lines = [
+        line
+        for block in blocks("sh", page.read_text("utf-8"))
+        for line in block.splitlines()
+        if line and not line.startswith(("make ", "pip install"))
+    ]
+    if not lines:
+        return
+    folder = tmp_path / "documented"
+    shutil.copytree(documented, folder)
+    monkeypatch.chdir(folder)
+    for line in lines:
+        program, *words = shlex.split(for_small_texts(line))
+        if program == "export":
+            monkeypatch.setenv(*words[0].split("=", 1))
+            continue
+        assert program == "wordpiece", line
+        if "--output" in words:  # the page writes what the fixture has prepared for other pages
+            shutil.rmtree(words[words.index("--output") + 1], ignore_errors=True)
         done(*words)
+
+
+def test_the_reference_pages_are_up_to_date() -> None:
+    """`python -m docs.site.reference` writes them."""
+    templates = sorted(reference.TEMPLATES.glob("*.md"))
+    assert len(templates) == 3
+    for template in templates:
+        written = (reference.PAGES / template.name).read_text("utf-8")
+        assert written == reference.page(template), template.name
 
 
 def test_the_pages_that_the_readme_links_to_are_there() -> None:
-    links = re.findall(r"\]\((?!https?://)([^)#]+)\)", README)
+    links = re.findall(r"\]\((?!https?://|../../actions)([^)#]+)\)", README)
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []

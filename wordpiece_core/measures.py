@@ -1,7 +1,7 @@
 """How well a tokenizer fits a text: sums over words and tokens, and the figures made of them.
 
 Text is measured in chunks: what is between white space. Each distinct chunk is tokenized once, and
-counts as often as it occurs. docs/measures.md has the definitions with their sources.
+counts as often as it occurs. docs/guides/compare.md has the definitions with their sources.
 """
 
 from __future__ import annotations

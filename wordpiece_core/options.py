@@ -83,8 +83,8 @@ ALL = "all"  # in place of a number
 MOST_TOKENS = 2**31 - 1  # ids are int32, and so are the lengths of rows
 MOST_CHARACTERS = NO_LIMIT
 
-# The smallest memory, in bytes. Less saves nothing (measured: docs/memory.md): with smaller tables,
-# frequent words are passed on so often that they need more memory than the tables save.
+# The smallest memory, in bytes. Less saves nothing (measured: benchmarks/memory.md): with smaller
+# tables, frequent words are passed on so often that they need more memory than the tables save.
 LEAST_WORKER_MEMORY = 16 << 20
 # For the rounds of the command. Their pipelines need several times as much beside it.
 LEAST_DRIVER_MEMORY = 64 << 20

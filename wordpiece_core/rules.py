@@ -37,7 +37,7 @@ def lower_support(support: int) -> int:
     The step weighs the score against the count: pairs compete by score within a step. On held-out
     text of seven languages this gives as few tokens as merging by count does, but for vocabularies
     that hold nearly all that is in the text; halving gives up to 1.6 % more.
-    docs/min-pair-count.md has the figures.
+    benchmarks/min-pair-count.md has the figures.
     """
     return max(1, support * 15 // 16)
 

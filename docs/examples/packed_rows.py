@@ -3,9 +3,9 @@
     rows = load_dataset("packed", split="train").with_format("numpy")
     loader = DataLoader(rows, batch_size=8, collate_fn=packed_batch)
 
-`document_starts` of a row are the positions in its `input_ids` where a text begins, or goes on from
-the row before. What is before the first of them, as [CLS], belongs to the first text, and what is
-between two, as [SEP], to the text before it.
+`document_starts` of a row are the positions in its `input_ids` where a text starts, or continues
+from the previous row. Tokens before the first position, such as [CLS], belong to the first text,
+and tokens between two texts, such as [SEP], to the text before them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ import numpy as np
 
 
 def packed_batch(rows: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
-    """The batch: `input_ids`, of shape (rows, max_length); in the same shape `position_ids`, which
-    begin anew with each text, and `document_ids`, the number of the text in its row; and
-    `cu_seqlens`, where the texts begin in all rows one after the other, and the end of the last
-    one, as FlashAttention takes them.
+    """Return a batch: `input_ids`, `position_ids`, which restart with each text, and
+    `document_ids`, the number of the text in its row, all of shape (rows, max_length); and
+    `cu_seqlens`, the offsets of all texts in the concatenated rows, as FlashAttention takes them.
 
     The block-diagonal attention mask is `document_ids[:, :, None] == document_ids[:, None, :]`.
 

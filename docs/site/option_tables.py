@@ -1,7 +1,7 @@
-"""Tables of options for the documentation, made from their declarations when the site is built.
+"""Tables of options for the reference pages, from their declarations.
 
-A line `<!-- options of wordpiece train -->` in a page stands for the table of a command, and
-`<!-- options of wordpiece_core.TextOptions -->` for that of a class of options.
+A line `<!-- options of wordpiece train -->` becomes the table of a command, and a line
+`<!-- options of wordpiece_core.TextOptions -->` the table of a class of options.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import inspect
 import re
 from collections.abc import Iterable
 from pydoc import locate
-from typing import Any
 
 import click
 
@@ -23,7 +22,7 @@ from pipelines.functions import RUN_ARGUMENTS
 from pipelines.reporting.options import ReportCall
 from pipelines.training.options import ExtendCall, PruneCall, TrainCall
 from wordpiece_core.declaration import Declared, Option, for_command
-from wordpiece_core.option_kinds import Choice, Duration, Flag, Places, Share, Size, Whole
+from wordpiece_core.option_kinds import Choice, Duration, Flag, Places, Share, Size, Whole, Wholes
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.sizes import show_size
 
@@ -39,17 +38,17 @@ JOBS: dict[str, list[type[Declared]]] = {
     "compare": [CompareCall],
     "report": [ReportCall],
 }
-"""The commands that are functions too, and take a config file."""
+"""The commands that are also functions and take a config file."""
 
 DECLARED = JOBS | {"inspect": [TokenizerChoice, EncodingOptions]}
-"""Where the options of each command are declared."""
+"""The declarations of the options of each command."""
 
 NO_KEY = ("config", "debug")  # of a command line alone
 JOB_NAMES = "YAML key and Python name"
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """MkDocs calls this with the text of each page."""
+def with_tables(markdown: str) -> str:
+    """Replace the marks of a page by tables."""
     return MARK.sub(lambda mark: _of(mark[1]), markdown)
 
 
@@ -63,7 +62,7 @@ def _of(name: str) -> str:
 
 
 def command_table(name: str) -> str:
-    """What a command does, and its options with their names elsewhere."""
+    """Return the help of a command and the table of its options."""
     command = wordpiece.commands[name]
     declared = {option.name: option for kind in DECLARED[name] for option in kind.options()}
     heads = ["Option", "Values", "Default", "Meaning"] + [JOB_NAMES] * (name in JOBS)
@@ -75,7 +74,7 @@ def command_table(name: str) -> str:
 
 
 def options_table(options: type[Declared]) -> str:
-    """The options that a class declares."""
+    """Return the table of the options of a class."""
     heads = ["Name", "Values", "Default", "Meaning"]
     return _table(heads, ([f"`{o.name}`", *_cells(o)] for o in options.options()))
 
@@ -103,7 +102,7 @@ def _cells(option: Option) -> tuple[str, str, str]:
 
 
 def _values(option: Option) -> str:
-    """The values that an option takes."""
+    """Return the values of an option."""
     kind = option.kind
     if isinstance(kind, Flag):
         return "yes or no"
@@ -116,18 +115,20 @@ def _values(option: Option) -> str:
         least = f", {show_size(kind.least)} or more" if kind.least > 1 else ""
         return f"size{least}"
     if isinstance(kind, Duration):
-        return "seconds, or a time as `5s`, `2m` or `1h`"
+        return "seconds, or a time like `5s`, `2m` or `1h`"
     if isinstance(kind, Share):
         return "number from 0 to 1"
     if isinstance(kind, Places):
         return "paths"
+    if isinstance(kind, Wholes):
+        return "whole numbers"
     return _code(kind.metavar)
 
 
 def _default(option: Option) -> str:
     default = option.default
     if option.is_required:
-        return "has to be given"
+        return "required"
     if option.shown_default:
         return _plain(option.shown_default)
     if isinstance(option.kind, Flag):
@@ -158,5 +159,5 @@ def _code(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text of the help, whose options and names in brackets Markdown must leave alone."""
+    """Return a help text with options and names as code."""
     return re.sub(r"(--[a-z-]+|\[[A-Z]+\]|\b_\w+/|\b\w+_\w+\b|\"[^\"]*\")", r"`\1`", text)

@@ -82,7 +82,7 @@ def read_config(path: str, ctx: click.Context, sections: Collection[str]) -> dic
 def config_file(path: str) -> Path:
     """Return the config file at a path, or else the built-in preset of this name."""
     ready = READY / f"{path}.yaml"
-    is_name = re.fullmatch(r"[\w-]+", path) and not Path(path).exists()
+    is_name = re.fullmatch(r"[\w-]+", path) and not Path(path).is_file()
     return ready if is_name and ready.exists() else Path(path)
 
 

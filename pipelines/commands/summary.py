@@ -18,7 +18,7 @@ class Result(Protocol):
         """The summary as values that JSON can hold."""
 
     def warnings(self) -> list[str]:
-        """What should be looked at, one sentence each."""
+        """Return warnings, one sentence each."""
 
 
 def finish(done: Result, how: How, print_lines: Callable[[], None]) -> None:

@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
         ("vocab_size", pa.int64()),
     ]
 )
-"""The columns of a comparison, which docs/measures.md defines."""
+"""The columns of a comparison, which docs/guides/compare.md defines."""
 OTHERS = ("tokenizer", "group", "overlap", "parity")  # columns that are not of `Measures`
 SHARES = {
     "whole_words": "whole_share",
@@ -55,12 +55,12 @@ class Comparison:
     more_warnings: Sequence[str] = ()
 
     def summary(self) -> list[dict[str, Any]]:
-        """What `wordpiece compare --json` prints."""
+        """Return the rows that `wordpiece compare --json` prints."""
         rows: list[dict[str, Any]] = self.table.to_pylist()
         return rows
 
     def warnings(self) -> list[str]:
-        """The warnings, one sentence each."""
+        """Return warnings, one sentence each."""
         return list(self.more_warnings)
 
 

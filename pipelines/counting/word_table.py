@@ -39,7 +39,7 @@ SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 @dataclass(frozen=True, repr=False)
 class WordTable(Summarized):
-    """A finished word table: what `pipelines.count` returns.
+    """A finished word table, the result of `pipelines.count`.
 
     >>> import pipelines
     >>> table = pipelines.count("corpus/", output="words")
@@ -64,7 +64,7 @@ class WordTable(Summarized):
 
     @property
     def is_smoothed(self) -> bool:
-        """Whether weights have changed the counts."""
+        """True if smoothing has changed the counts."""
         return self.smoothing is not None and self.smoothing["exponent"] != 1
 
     @property
@@ -75,14 +75,14 @@ class WordTable(Summarized):
 
     @cached_property
     def ranges(self) -> list[WordRange]:
-        """The row groups, as they were when this was called first. If a part has changed since, it
-        is an error to read it."""
+        """Row groups at the time of the first call. Reading a part that has changed since is an
+        error."""
         return word_ranges(self)
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the rows, however they are divided into parts. Each row is hashed as the
-        word, the count and a line end."""
+        """SHA-256 of the rows, independent of their division into parts. Each row is hashed as
+        the word, the count and a line end."""
         digest = hashlib.sha256()
         for words in map(read_words, self.ranges):
             counts = pc.cast(words["count"], pa.string())
@@ -95,16 +95,16 @@ class WordTable(Summarized):
         return digest.hexdigest()
 
     def read(self) -> pa.Table:
-        """All rows, as a table with the columns `word` and `count`."""
+        """Read all rows as a table with the columns `word` and `count`."""
         batches = map(read_words, self.ranges)
         return pa.Table.from_batches([batch.cast(SCHEMA) for batch in batches], SCHEMA)
 
     def summary(self) -> dict[str, Any]:
-        """What `wordpiece count --json` prints."""
+        """Return the object that `wordpiece count --json` prints."""
         return {"output": self.path, **self.totals, "min_word_count": self.min_word_count}
 
     def warnings(self) -> list[str]:
-        """What should be looked at, one sentence each."""
+        """Return warnings, one sentence each."""
         return warnings_of_text(self.totals.get("replaced", 0))
 
 

@@ -17,11 +17,10 @@ MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which ther
 
 @dataclass(frozen=True, repr=False)
 class Encoded(Summarized):
-    """What the job has done: the result of `pipelines.encode`.
+    """The result of `pipelines.encode`.
 
-    `output`: the directory. `manifest`: its manifest. `kept`: how many of the shards were finished
-    by an earlier run. `others`: how many shards belong to inputs that were not given now. `errors`:
-    the inputs that were skipped. `more_warnings`: see `warnings`.
+    `output`: the directory. `manifest`: its manifest. `kept`: number of shards from an earlier run.
+    `others`: number of shards whose inputs were not passed. `errors`: skipped inputs.
 
     >>> import pipelines
     >>> from wordpiece_core import Tokenizer
@@ -40,39 +39,39 @@ class Encoded(Summarized):
 
     @property
     def shards(self) -> list[str]:
-        """The names of the shards, relative to the directory. With a `format` other than
-        "parquet", those of the files that hold ids; each has others next to it."""
+        """Names of the shards, relative to the directory. For other formats than Parquet, names
+        of the files with ids."""
         names = (shard["name"] for shard in self.manifest["shards"])
         return [name for name in names if not name.endswith(SECOND_FILES)]
 
     @property
     def rows(self) -> int:
-        """The number of rows of all shards: those of the inputs, or the packed sequences."""
+        """Number of rows of all shards: rows of the inputs, or packed rows."""
         return int(self.manifest["rows"])
 
     @property
     def tokens(self) -> int:
-        """The number of ids of the texts, with their special tokens. What fills or packs rows does
-        not count."""
+        """Number of ids of the texts, including special tokens. Excludes padding and separators of
+        packed rows."""
         return int(self.manifest["tokens"])
 
     @property
     def word_tokens(self) -> int:
-        """The number of tokens of words alone, before truncation: what `compare` counts."""
+        """Number of tokens of words alone, before truncation, as `compare` counts them."""
         return int(self.manifest["word_tokens"])
 
     @property
     def unknown_tokens(self) -> int:
-        """The number of tokens that are [UNK]."""
+        """Number of [UNK] tokens."""
         return int(self.manifest["unknown_tokens"])
 
     @property
     def unknown_share(self) -> float:
-        """The share of the tokens that are [UNK]."""
+        """Share of [UNK] tokens."""
         return self.unknown_tokens / max(self.tokens, 1)
 
     def summary(self) -> dict[str, Any]:
-        """What `wordpiece encode --json` prints."""
+        """Return the object that `wordpiece encode --json` prints."""
         return {
             "output": self.output,
             "shards": len(self.shards),
@@ -83,7 +82,7 @@ class Encoded(Summarized):
         }
 
     def warnings(self) -> list[str]:
-        """What the user should look at, one sentence each."""
+        """Return warnings, one sentence each."""
         manifest = self.manifest
         found = warnings_of_text(manifest["replaced"])
         if not manifest["bytes"]:

@@ -34,7 +34,8 @@ WORDS = "words"
 
 @dataclass(frozen=True, repr=False)
 class Report(Summarized):
-    """The result of a report. `output`: the page; `bytes`: its size; `facts`: what it shows.
+    """The result of `pipelines.report`. `output`: the page; `bytes`: its size; `facts`: its
+    content.
 
     >>> import pipelines
     >>> trained = pipelines.train("corpus/", output="tokenizer", vocab_size=14, quiet=True)
@@ -49,7 +50,7 @@ class Report(Summarized):
     more_warnings: Sequence[str] = ()
 
     def summary(self) -> dict[str, Any]:
-        """What `wordpiece report --json` prints."""
+        """Return the object that `wordpiece report --json` prints."""
         on_text = self.facts.on_text
         total = on_text.all if on_text else None
         return {
@@ -62,7 +63,7 @@ class Report(Summarized):
         }
 
     def warnings(self) -> list[str]:
-        """The warnings, one sentence each."""
+        """Return warnings, one sentence each."""
         return list(self.more_warnings)
 
 
@@ -103,7 +104,7 @@ def check_libraries() -> None:
     """OptionError unless the libraries of the extra `report` are installed."""
     for name in LIBRARIES:
         if find_spec(name) is None:
-            raise OptionError(f"a report needs {name}: pip install 'wordpiece-beam[report]'")
+            raise OptionError(f"a report needs {name}: pip install jinja2 vl-convert-python")
 
 
 def check_output(path: str, *, overwrite: bool) -> None:

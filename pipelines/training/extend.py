@@ -34,10 +34,9 @@ from wordpiece_core.training.train import MERGES
 
 @dataclass(frozen=True, repr=False)
 class Extended(Changed):
-    """What an extension made: the result of `pipelines.extend`. `before`: how the tokenizer
-    segmented the words before, `covered`: how it does now. `result`: the new tokens and the merges.
-    `used_new_tokens`: the number of new tokens that the words use; with BPE, some are only steps
-    towards longer ones.
+    """The result of `pipelines.extend`. `before`, `covered`: how the old and the new tokenizer
+    segment the words. `result`: new tokens and merges. `used_new_tokens`: number of new tokens that
+    the words use; with BPE, some are only steps towards longer tokens.
 
     >>> import pipelines
     >>> tok = pipelines.train("corpus/", output="tokenizer", vocab_size=12, quiet=True)
@@ -54,31 +53,32 @@ class Extended(Changed):
 
     @property
     def new_tokens(self) -> list[str]:
-        """The tokens that were added: new characters first, then the others as they were made."""
+        """Added tokens: new characters first, then other tokens in the order of their merges."""
         return self.result.new_tokens
 
     @property
     def merges(self) -> pa.Table:
-        """The log of the new merges: the columns of `merges.parquet`."""
+        """Log of the new merges with the columns of `merges.parquet`."""
         return self.result.merges
 
     @property
     def rounds(self) -> int:
-        """How often the counts were taken."""
+        """Number of rounds."""
         return self.result.rounds
 
     @property
     def saved_tokens(self) -> int:
-        """How many tokens fewer the words have."""
+        """Number of tokens by which the words became shorter."""
         return self.before.tokens - self.covered.tokens
 
     @property
     def saved_share(self) -> float:
-        """The same as a share of the tokens before."""
+        """`saved_tokens` as a share of the tokens before."""
         return self.saved_tokens / max(self.before.tokens, 1)
 
     def summary(self) -> dict[str, Any]:
-        """What `wordpiece extend --json` prints. Tokens and words are of the word table."""
+        """Return the object that `wordpiece extend --json` prints. Tokens and words are counted in
+        the word table."""
         return self._summary(
             {
                 "new_tokens": len(self.new_tokens),
@@ -90,7 +90,7 @@ class Extended(Changed):
         )
 
     def warnings(self) -> list[str]:
-        """What may be wrong in the result, a line each."""
+        """Return warnings, one sentence each."""
         unknown, share = None, self.covered.unknown_share
         if share > MANY_UNKNOWN:
             unknown = (

@@ -23,9 +23,8 @@ from wordpiece_core.training.train import MERGES
 
 @dataclass(frozen=True, repr=False)
 class Pruned(Changed):
-    """What pruning made: the result of `pipelines.prune`. `before`: how the tokenizer segmented the
-    words before, `covered`: how it does now. `result`: which tokens are left. `vocab_size`: how
-    many tokens were wanted.
+    """The result of `pipelines.prune`. `before`, `covered`: how the old and the new tokenizer
+    segment the words. `result`: the kept tokens. `vocab_size`: the requested number of tokens.
 
     >>> import pipelines
     >>> tok = pipelines.train("corpus/", output="tokenizer", vocab_size=14, quiet=True)
@@ -44,16 +43,17 @@ class Pruned(Changed):
 
     @property
     def more_tokens(self) -> int:
-        """The cost: how many tokens more the words have."""
+        """Number of tokens by which the words became longer."""
         return self.covered.tokens - self.before.tokens
 
     def summary(self) -> dict[str, Any]:
-        """What `wordpiece prune --json` prints. Tokens and words are of the word table."""
+        """Return the object that `wordpiece prune --json` prints. Tokens and words are counted in
+        the word table."""
         dropped = len(self.result.base.vocab) - len(self.vocab)
         return self._summary({"dropped_tokens": dropped}, {"more_tokens": self.more_tokens})
 
     def warnings(self) -> list[str]:
-        """What may be wrong in the result, a line each."""
+        """Return warnings, one sentence each."""
         said = self.table.warnings()
         if len(self.vocab) > self.vocab_size:
             said.append(

@@ -29,8 +29,7 @@ from wordpiece_core.training.train import TrainingResult, fewer_tokens
 
 @dataclass(frozen=True, repr=False)
 class Trained(MadeOfWords):
-    """What a training made, and of what: the result of `pipelines.train`. `result`: vocabulary and
-    merges; see also `MadeOfWords`.
+    """The result of `pipelines.train`. `result`: vocabulary and merges; see also `MadeOfWords`.
 
     >>> import pipelines
     >>> trained = pipelines.train("corpus/", output="tokenizer", vocab_size=14, quiet=True)
@@ -45,20 +44,21 @@ class Trained(MadeOfWords):
 
     @property
     def merges(self) -> pa.Table:
-        """The training log: the columns of `merges.parquet`."""
+        """Training log with the columns of `merges.parquet`."""
         return self.result.merges
 
     @property
     def rounds(self) -> int:
-        """How often the counts were taken."""
+        """Number of rounds."""
         return self.result.rounds
 
     def summary(self) -> dict[str, Any]:
-        """What `wordpiece train --json` prints. Tokens and words are of the word table."""
+        """Return the object that `wordpiece train --json` prints. Tokens and words are counted in
+        the word table."""
         return self._summary({"merges": len(self.merges), "rounds": self.rounds}, {})
 
     def warnings(self) -> list[str]:
-        """What may be wrong in the result, a line each."""
+        """Return warnings, one sentence each."""
         return [*self.table.warnings(), *self.more_warnings]
 
 

@@ -9,7 +9,7 @@ the disk before that change. So a run looks at the disk before every change, and
 state is new; from each copy it is run again, until no new state is found: that is every stop, every
 stop of the rerun after every stop, and so on. A state is the files below a directory, names and
 bytes, but for random ids and for what a rerun deletes unread, and is known by the digest of these.
-`docs/states.md` says what the states are.
+`docs/recovery.md` says what the states are.
 
 Nothing here depends on when bytes reach the disk, so it is done in memory where there is such a
 directory, with as many runs at once as there are processors."""

@@ -80,8 +80,8 @@ class TokenizerKeywords(TextKeywords, total=False):
 
 
 class Tokenizer:
-    """Text to tokens and ids, and back: WordPiece's greedy longest match over a vocabulary, with
-    BERT's text handling; or another model, if it is loaded.
+    """Converts text to tokens and ids, and back. A vocabulary alone makes a WordPiece tokenizer
+    with BERT's text handling; `load` reads every other model.
 
     >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
     >>> tok.tokenize("unaffordable")
@@ -145,24 +145,23 @@ class Tokenizer:
         encoding: str | None = None,
         **options: Unpack[TokenizerKeywords],
     ) -> Tokenizer:
-        """Loads a tokenizer from a path, a URI or the Hub.
+        """Load a tokenizer from a path, a URI or the Hub.
 
         It can be a directory; a `tokenizer.json`, a `vocab.txt` or a `tekken.json`; a model of
         sentencepiece (`.model`); the ranks of an encoding of tiktoken (`cl100k_base.tiktoken`, or
         with `encoding="cl100k_base"` under any name); or a name on the Hub, with a revision if that
         matters (`openai-community/gpt2@main`). A path on disk wins over a name on the Hub.
 
-        `unk_scope` and `options` are those of `Tokenizer`, and override what the directory says. If
-        neither says how text is handled, text is lowercased as for BERT's uncased models, unless a
-        token has a capital letter (tokens in brackets, like [CLS], do not count). Then it is
-        handled as for the cased models, with a TakenAsCasedWarning.
+        `unk_scope` and `options` override the files. A `vocab.txt` without a config is uncased,
+        unless a token has a capital letter (except tokens in brackets, like [CLS]). Then it is
+        cased, with a TakenAsCasedWarning.
 
-        A `tokenizer.json` with a part that is not known here is encoded by the library
-        `tokenizers`, more slowly and with an EncodedByLibraryWarning.
+        A `tokenizer.json` with an unsupported part is encoded by the library `tokenizers`, more
+        slowly and with an EncodedByLibraryWarning.
 
-        Raises InputError if there is no tokenizer, or one whose ids would not be those that
-        `tokenizers` or `sentencepiece` give; OptionError for a bad option, and if the library
-        `tokenizers` is needed and not installed.
+        Raises InputError if there is no tokenizer, or if its ids could differ from the original
+        library; OptionError for a bad option, and if the library `tokenizers` is needed and not
+        installed.
 
         >>> Tokenizer(["[UNK]", "hug", "##s"]).save("my-tokenizer")[-1]
         'my-tokenizer/vocab.txt'
@@ -175,7 +174,7 @@ class Tokenizer:
 
     @classmethod
     def of(cls, spec: TokenizerSpec, unk_scope: str = "word") -> Tokenizer:
-        """Makes a tokenizer of a spec. The vocabulary must have been checked already."""
+        """Build a tokenizer from a checked specification."""
         tokenizer = cls.__new__(cls)
         tokenizer._init(spec, unk_scope)
         return tokenizer
@@ -184,9 +183,9 @@ class Tokenizer:
         """Write the files that `load`, `transformers` and `tokenizers` read into a local directory
         or one in a store (`s3://bucket/tok`), and return their paths.
 
-        A tokenizer that is there is replaced: if the process is killed meanwhile, the directory
-        holds the old tokenizer, the new one, or none. Raises OptionError for a place that cannot be
-        written to, and StorageError if writing fails.
+        An existing tokenizer is replaced: if the process is killed meanwhile, the directory has
+        the old tokenizer, the new one, or none. Raises OptionError for a path that is not writable,
+        and StorageError if writing fails.
         """
         return write_tokenizer(os.fspath(directory), self.spec)
 
@@ -194,14 +193,14 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are."""
+        """Number of tokens."""
         if self.spec.library is None:
             return len(self.vocab)
         return sum(token != no_token(i) for i, token in enumerate(self.vocab))
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of everything that the ids depend on, in hexadecimal."""
+        """SHA-256 of everything that the ids depend on, in hexadecimal."""
         text = self.spec.text.for_kernel()  # `strip_accents` as it is, given or not
         value = self.spec.plain() | {"text": text, "unk_scope": self.unk_scope}
         value["more_special_tokens"] = sorted(self.special_tokens)
@@ -211,7 +210,7 @@ class Tokenizer:
 
     @cached_property
     def kernel(self) -> _kernel.Encoder | LibraryEncoder:
-        """The kernel's encoder of this vocabulary, or the one that stands in for it."""
+        """The kernel's encoder, or the encoder of the library."""
         return self._encoder(split_special_tokens=False)
 
     @cached_property
@@ -220,8 +219,7 @@ class Tokenizer:
         return self._encoder(split_special_tokens=True)
 
     def clear_caches(self) -> None:
-        """Frees the memory that texts encoded so far have left: up to 96 MiB for each thread and
-        kind of result."""
+        """Free the caches: up to 96 MiB for each thread and kind of result."""
         for name in ("kernel", "_splitting_kernel"):
             self.__dict__.pop(name, None)
 
@@ -288,8 +286,8 @@ class Tokenizer:
         return {"before": before, "between": layout.between, "after": after}
 
     def boundary_tokens(self, options: EncodingOptions) -> tuple[str | None, str | None]:
-        """The tokens that `prepend_bos` and `append_eos` put at the ends of texts. OptionError if
-        one is not known, or not in the vocabulary."""
+        """Return the tokens that `prepend_bos` and `append_eos` add. Raises OptionError if one is
+        unknown, or not in the vocabulary."""
         first = self._boundary_token(options.prepend_bos, "bos_token", options.bos_token)
         return first, self._boundary_token(options.append_eos, "eos_token", options.eos_token)
 
@@ -309,22 +307,22 @@ class Tokenizer:
 
     @property
     def pad_id(self) -> int | None:
-        """The id of the token that rows are filled up with, if there is one."""
+        """The id of the padding token, if there is one."""
         return self.role_id("pad_token")
 
     def token_of(self, role: str) -> str | None:
-        """The token of a role, such as `eos_token`, if there is one."""
+        """Return the token of a role, such as `eos_token`, if there is one."""
         return self._roles.get(role)
 
     def role_id(self, role: str) -> int | None:
-        """The id of that token."""
+        """Return the id of the token of a role, if there is one."""
         token = self.token_of(role)
         return None if token is None else self.ids[token]
 
     @property
     def adds_special_tokens(self) -> bool:
-        """Whether it is known what to put around a text: [CLS] and [SEP], if the vocabulary has
-        them; or what the files of the tokenizer say, which may be nothing."""
+        """True if special tokens for texts are known: [CLS] and [SEP] if the vocabulary has them,
+        or the post-processor of the files, which may be empty."""
         return self.around is not None
 
     def encode(
@@ -334,11 +332,11 @@ class Tokenizer:
         add_special_tokens: bool = True,
         threads: int = 1,
     ) -> pa.ListArray:
-        """Encodes texts to an array of ids, `list<int32>`, one row for each text. Null stays null.
+        """Encode texts to an array of ids, `list<int32>`, one row for each text. Null stays null.
 
-        [CLS] and [SEP] are put around each text if the vocabulary has them. Special tokens that are
-        written in a text are found, as `tokenizers` finds them. `threads`: how many threads work on
-        it. Raises what `encode_batch` raises.
+        Adds [CLS] and [SEP] if the vocabulary has them. Special tokens written in a text are
+        parsed, as by `tokenizers`. `threads`: number of threads. Raises the same errors as
+        `encode_batch`.
 
         >>> Tokenizer(["[UNK]", "hug", "##s"]).encode(["hugs hug", None]).to_pylist()
         [[1, 2, 1], None]
@@ -356,14 +354,14 @@ class Tokenizer:
         options: EncodingOptions = PLAIN,
         threads: int = 1,
     ) -> EncodedBatch:
-        """Encodes texts, or pairs of `texts` and `pairs`, as `tokenizers` does with the same
-        options. A row is null if a text of it is null. With several threads the table's columns
-        have several chunks.
+        """Encode texts, or pairs of `texts` and `pairs`, as `tokenizers` does with the same
+        options. A row is null if one of its texts is null. With several threads the columns have
+        several chunks.
 
         Raises:
             OptionError: For options that do not fit the vocabulary, and for too many threads.
-            InputError: For an array that is not valid, for a pair that cannot be truncated as the
-                options want it, and for a text with a special token if they forbid it.
+            InputError: For an invalid array, for a pair that the options cannot truncate, and for a
+                text with a special token if the options forbid it.
 
         >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "pun"])
         >>> options = EncodingOptions(columns=["token_type_ids"])

@@ -8,8 +8,9 @@ from wordpiece_core.declaration import PERFORMANCE, Declared, option
 from wordpiece_core.option_kinds import Share, Size
 
 TOKENS_PER_CANDIDATE, LEAST_CANDIDATES = 8, 1 << 16
-BYTES_PER_TOKEN = 64  # of runs, on the way to the driver and there: measured, see docs/memory.md
-# A round over all splits needs less: of each token and of each word, measured, see docs/memory.md.
+# Measured (benchmarks/memory.md): bytes for each token of a run on the way to the driver and there.
+BYTES_PER_TOKEN = 64
+# A round over all splits needs less: bytes for each token and for each word.
 BYTES_PER_SPLIT_TOKEN, BYTES_PER_SPLIT = 16, 220
 SHARE_OF_PARTITION = 4  # a partition has at most 1/4 of a worker's memory
 

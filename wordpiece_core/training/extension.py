@@ -363,14 +363,14 @@ class ExtensionResult(Summarized):
     base: TokenizerSpec
 
     def summary(self) -> dict[str, int]:
-        """How many tokens there are, and how many were added."""
+        """Return the numbers of tokens and of added tokens."""
         return {"vocab_size": len(self.vocab), "new_tokens": len(self.new_tokens)}
 
     @property
     def replaced(self) -> pa.Table:
-        """A row for each new token: `new_id`, `token`, and the old tokens that it stands for, as
-        `old_ids` and `old_tokens`. The embedding of a new token can begin as the mean of theirs. A
-        new character stands for the unknown token.
+        """A row for each new token: `new_id`, `token`, and the old tokens that it replaces, as
+        `old_ids` and `old_tokens`. The mean of their embeddings is a good initial embedding. A
+        new character replaces the unknown token.
 
         >>> extend(Tokenizer(["[UNK]", "a", "##b"]), {"ab": 3}, new_tokens=1).replaced.to_pylist()
         [{'new_id': 3, 'token': 'ab', 'old_ids': [1, 2], 'old_tokens': ['a', '##b']}]
@@ -399,7 +399,7 @@ class ExtensionResult(Summarized):
         )
 
     def tokenizer(self) -> Tokenizer:
-        """The extended tokenizer. Texts are split into words as by the one that was extended."""
+        """Return the extended tokenizer."""
         return Tokenizer.of(self.spec)
 
     def save(self, directory: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -420,8 +420,8 @@ def extend(
     driver_memory: int | None = None,
     **options: Unpack[ExtensionKeywords],
 ) -> ExtensionResult:
-    """Adds tokens for the words of a domain to a vocabulary. All old tokens keep their ids, and
-    texts whose tokens hold no new one keep theirs.
+    """Add tokens for the words of a domain to a vocabulary. All old tokens keep their ids, and
+    texts without new tokens keep their ids.
 
     Args:
         tokenizer: The tokenizer to extend.

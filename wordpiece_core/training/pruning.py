@@ -35,8 +35,8 @@ PART_DROPPED = 2  # half of what is still to go; less changes the cost by a hund
 
 @dataclass(frozen=True, repr=False)
 class PruningResult(Summarized):
-    """A pruned vocabulary. `base`: the tokenizer before. `kept`: the old ids of the tokens that are
-    left, in the order of the new ones.
+    """A pruned vocabulary. `base`: the old tokenizer. `kept`: old ids of the kept tokens, in the
+    order of the new ids.
 
     >>> tok = Tokenizer(["[UNK]", "a", "##b", "ab", "abb"])
     >>> result = prune(tok, {"ab": 2, "abb": 1}, vocab_size=4)
@@ -48,13 +48,13 @@ class PruningResult(Summarized):
     kept: list[int]
 
     def summary(self) -> dict[str, int]:
-        """How many tokens are left, and how many are not."""
+        """Return the numbers of kept and removed tokens."""
         dropped = len(self.base.vocab) - len(self.kept)
         return {"vocab_size": len(self.kept), "dropped_tokens": dropped}
 
     @property
     def vocab(self) -> list[str]:
-        """The tokens that are left, in id order: that of the old ids."""
+        """Kept tokens in id order."""
         return [self.base.vocab[i] for i in self.kept]
 
     @property
@@ -63,13 +63,13 @@ class PruningResult(Summarized):
         return _with_tokens(self.base, self.kept)
 
     def tokenizer(self) -> Tokenizer:
-        """The pruned tokenizer. Texts are split into words as by the old one."""
+        """Return the pruned tokenizer."""
         return Tokenizer.of(self.spec)
 
     @property
     def ids(self) -> pa.Table:
-        """A row for each old token, in id order: `old_id`, `token`, and `new_id`, null if it was
-        dropped. The rows of a model's embeddings that stay are those with a `new_id`."""
+        """A row for each old token in id order: `old_id`, `token`, and `new_id`, null if it was
+        removed. Keep the rows of a model's embeddings that have a `new_id`."""
         new = {old: i for i, old in enumerate(self.kept)}
         old_ids = range(len(self.base.vocab))
         return pa.table(
@@ -87,19 +87,19 @@ def prune(
     *,
     vocab_size: int,
 ) -> PruningResult:
-    """Drops the tokens without which words lose least, until so many are left. The ids of the
-    others keep their order.
+    """Remove the tokens that the words need least, until `vocab_size` are left. The other ids keep
+    their order.
 
-    Special tokens stay, and tokens of one character, of WordPiece those that the words hold. No
-    word that can be tokenized becomes [UNK]; for this reason more tokens may be left than wanted.
+    Special tokens stay, and tokens of single characters; with WordPiece only characters of the
+    words. No word becomes [UNK], so more tokens than requested may be left.
 
     Args:
         tokenizer: The tokenizer to prune.
         word_counts: Words, as the tokenizer splits text, with their counts: as for `train`.
-        vocab_size: How many tokens are to be left.
+        vocab_size: Number of tokens to keep.
 
     Raises:
-        OptionError: If there are no more tokens than that, or more special ones.
+        OptionError: If the vocabulary is not larger, or has more special tokens.
         InputError: For a table without words and counts.
     """
     check_whole("vocab_size", vocab_size, MOST_TOKENS)

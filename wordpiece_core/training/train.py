@@ -38,8 +38,8 @@ MERGES, PIECES = "merges.parquet", "pieces.parquet"
 
 
 class FewerTokensWarning(UserWarning):
-    """The vocabulary has fewer tokens than wanted, because no pair was left to merge, or because no
-    other substrings are frequent enough to be pieces of unigram."""
+    """The vocabulary has fewer tokens than requested, because no pair was left to merge, or
+    because no other substring is frequent enough for Unigram."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +69,7 @@ class TrainingResult(Summarized):
     estimates: tuple[dict[str, float], ...] = ()
 
     def summary(self) -> dict[str, int]:
-        """How many tokens there are, and what they were made in."""
+        """Return the numbers of tokens, merges and rounds."""
         log, table = self.log
         return {
             "vocab_size": len(self.vocab),
@@ -79,7 +79,7 @@ class TrainingResult(Summarized):
 
     @property
     def log(self) -> tuple[str, pa.Table]:
-        """The file beside the tokenizer that says what it was made of: its name and its table."""
+        """Name and table of the training log."""
         if self.pieces is not None:
             return PIECES, self.pieces
         return MERGES, self.merges
@@ -110,8 +110,8 @@ class TrainingResult(Summarized):
         return has_accents or _kernel.lowercase(joined) != joined
 
     def spec(self, text: TextOptions) -> TokenizerSpec:
-        """What makes the tokenizer, for words that were split by `text`. OptionError if they cannot
-        have been."""
+        """Return the specification of the tokenizer, for words that were split by `text`. Raises
+        OptionError if `text` cannot give such words."""
         options = self.options
         if options.word_marks(text) != self.marks:
             raise OptionError(
@@ -151,8 +151,8 @@ class TrainingResult(Summarized):
     def save(
         self, directory: str | os.PathLike[str], **text: Unpack[TextKeywords]
     ) -> tuple[str, ...]:
-        """Writes the tokenizer and the training log, `merges.parquet` (of unigram the pieces,
-        `pieces.parquet`), and returns the paths. `text`: see `tokenizer`.
+        """Write the tokenizer and the training log, `merges.parquet` (for Unigram
+        `pieces.parquet`), and return the paths. `text`: see `tokenizer`.
 
         >>> import tempfile
         >>> result = train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=12, min_pair_count=1)
@@ -176,8 +176,7 @@ def train(
     pre_tokenizer: str | Sequence[str] = "bert",
     **options: Unpack[TrainingKeywords],
 ) -> TrainingResult:
-    """Trains a vocabulary on words with their counts. Where scores are equal, the order of the
-    words decides.
+    """Train a vocabulary on words with their counts. Ties between scores go to the first word.
 
     Args:
         word_counts: A mapping, pairs, or a table with the columns `word` and `count`.

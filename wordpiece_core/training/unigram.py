@@ -57,7 +57,7 @@ bits, and programs that add them up in different ways find the same pieces."""
 COUNT_BITS, LOG_BITS = 52, 40  # of the fractions in sums: of expected counts, of logarithms
 EXPECTED, BEST = "expected", "best"  # what the kernel sums
 
-# What the driver holds, measured: docs/unigram.md.
+# Measured memory of the driver (.github/notes/unigram.md).
 BYTES_PER_CHARACTER, BYTES_PER_WORD, BYTES_PER_SEED = 24, 40, 250
 SUFFIX_BYTES = 64  # of a suffix in a partition
 MOST_PARTITIONS = 1024

@@ -16,7 +16,7 @@ Readers of Parquet ignore names that begin with a dot.
 
 Every shard is in the manifest or in a journal, and any other file is not of this job. A shard is
 finished if its status is that of its input as it is now, and its size is the recorded one.
-`docs/states.md` says how runs begin and commit.
+`docs/recovery.md` says how runs begin and commit.
 """
 
 from __future__ import annotations

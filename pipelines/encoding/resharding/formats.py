@@ -5,7 +5,7 @@
     ds         NAME.ds, NAME.ds.index and NAME.ds.metadata, as datatrove writes and reads them
 
 All numbers have their lowest byte first. Rows without ids, as those of null texts, are left out.
-`docs/datasets.md` describes the bytes.
+`docs/guides/layouts.md` describes the bytes.
 """
 
 from __future__ import annotations

@@ -314,7 +314,7 @@ def test_a_failed_report_names_the_fix_and_leaves_the_earlier_page(
     other.write_text(json.dumps({"version": "1.0", "model": model}))
     refused(InputError, "the kernel cannot run this tokenizer", place=other)
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    refused(OptionError, r"needs jinja2: pip install 'wordpiece-beam\[report\]'")
+    refused(OptionError, r"needs jinja2: pip install jinja2 vl-convert-python")
     assert Path(output).read_bytes() == GENERATOR.encode()
 
 

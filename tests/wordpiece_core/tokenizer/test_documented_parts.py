@@ -1,4 +1,4 @@
-"""What `docs/tokenizer-files.md` says of parts of a `tokenizer.json` is what happens to them."""
+"""The parts of a `tokenizer.json` behave as `docs/reference/tokenizer-files.md` documents."""
 
 import json
 import re
@@ -16,7 +16,7 @@ import wordpiece_core as wp
 from ..sentencepiece_models import charsmap
 
 Json = dict[str, Any]
-PAGE = Path(__file__).parents[3] / "docs/tokenizer-files.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/tokenizer-files.md"
 SPACE = {"String": " "}
 OPTIONS: dict[str, Json] = {
     "BertNormalizer": {
@@ -153,7 +153,9 @@ BY_LIBRARY: dict[str, list[Callable[[], Json]]] = {
         lambda: with_template(["a", "A"], ["B", "a", "A"]),
         lambda: with_template(["a", "A", "A"], ["A", "B"]),
     ],
-    "a post-processor with `trim_offsets` after one that adds special tokens": [with_late_trimming],
+    "a post-processor with `trim_offsets` after a post-processor that adds special tokens": [
+        with_late_trimming
+    ],
     "ids without a token between others": [with_gap],
     "a `Replace` by a regular expression that may match nothing, such as `^` or `x*`, and"
     " `ByteLevel`": [partial(with_replace, regex) for regex in ("(?=b)", "a|", "a{0,2}")],
@@ -185,7 +187,7 @@ def test_the_kernel_encodes_what_differs_in_no_part(tmp_path: Path) -> None:
 
 
 def test_the_page_lists_what_the_library_encodes() -> None:
-    listed = [cells[0] for cells in table("What the library `tokenizers` encodes")]
+    listed = [cells[0] for cells in table("Encoded by the library tokenizers")]
     assert listed == [*BY_LIBRARY]
 
 
@@ -197,7 +199,7 @@ def test_the_library_encodes_what_the_page_says(row: str, tmp_path: Path) -> Non
 
 def natively(name: str) -> list[str]:
     """The parts of a kind that the page says the kernel encodes."""
-    rows = {cells[0]: cells[1] for cells in table("What the kernel encodes")}
+    rows = {cells[0]: cells[1] for cells in table("Encoded by the kernel")}
     return re.findall(r"`(\w+)`", rows[name])
 
 
@@ -209,7 +211,7 @@ PARTS = [
 
 
 def test_an_added_token_that_is_normalized_to_nothing_is_an_error(tmp_path: Path) -> None:
-    listed = [cells[0] for cells in table("What is not supported")]
+    listed = [cells[0] for cells in table("Not supported")]
     assert "an added token that is empty after normalization" in listed
     with pytest.raises(wp.InputError, match="added token ' ' is empty after normalization; set"):
         library_part(with_vanishing_token(), tmp_path / "tokenizer.json")
@@ -222,7 +224,7 @@ def test_the_kernel_encodes_parts(place: str, kind: str, tmp_path: Path) -> None
 
 def test_the_page_lists_all_parts_of_the_kernel() -> None:
     """All kinds that `core` reads of a `tokenizer.json` are on the page."""
-    composed = PAGE.parents[1] / "wordpiece_core/kernel/core/src/text/composed"
+    composed = PAGE.parents[2] / "wordpiece_core/kernel/core/src/text/composed"
     for name, enum in (("normalizer", "NormalizerJson"), ("pre_tokenizer", "PreTokenizerJson")):
         source = (composed / f"{name}.rs").read_text(encoding="utf-8")
         body = source.partition(f"pub enum {enum} {{\n")[2].partition("\n}")[0]

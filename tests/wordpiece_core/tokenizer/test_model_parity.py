@@ -7,7 +7,6 @@ import random
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
+from tests.wordpiece_core.real_text import real_lines
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.symbols import SPACE_MARK
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -100,8 +100,7 @@ def test_unigram_rounds_sums_as_sentencepiece_does(
 def test_a_model_that_sentencepiece_has_trained_gives_its_ids(
     byte_fallback: bool, normalization: str
 ) -> None:
-    folder = Path(__file__).parents[3]
-    lines = [line for path in sorted(folder.glob("docs/*.md")) for line in path.open()]
+    lines = real_lines()
     proto = train_sentencepiece(
         lines[::2],
         1200,

@@ -14,9 +14,9 @@ import tiktoken
 from tiktoken_ext import openai_public
 
 import wordpiece_core as wp
+from tests.wordpiece_core.real_text import real_lines
 from wordpiece_core.tokenizer.formats.tiktoken_ranks import ENCODINGS
 
-CORPUS = Path(__file__).parents[3] / "docs/limits.md"
 MORE = "äöü ñ 你好 世界 \r\n\r\n   don't DON'T 12345 camelCaseWORD\t👍🏽 " * 30
 PARTS = (
     *("a", "B", "don't", "'LL", "12", "3456", " ", "  ", "\n", "\r\n", "\t", "é", "ß", "你好"),
@@ -28,7 +28,7 @@ PARTS = (
 
 def grown_ranks(size: int) -> dict[bytes, int]:
     """Ranks as training of bytes gives them, the bytes themselves in an order of no rule."""
-    parts = [bytes([byte]) for byte in (CORPUS.read_text(encoding="utf-8") + MORE).encode()]
+    parts = [bytes([byte]) for byte in ("\n".join(real_lines(8_000)) + MORE).encode()]
     order = random.Random(1).sample(range(256), 256)
     ranks = {bytes([byte]): rank for rank, byte in enumerate(order)}
     while len(ranks) < size:

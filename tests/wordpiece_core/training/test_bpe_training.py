@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
 import wordpiece_core as wp
+from tests.wordpiece_core.real_text import real_lines
 from wordpiece_core import symbols
 from wordpiece_core.errors import OptionError
 from wordpiece_core.reference import bpe_training, count_words
@@ -123,10 +123,8 @@ def test_the_words_of_real_text_give_the_merges_of_the_reference(boundary: str) 
 
 
 def real_words() -> list[tuple[str, int]]:
-    """The words of this project's documentation and license."""
-    root = Path(__file__).parents[3]
-    pages = sorted([*root.glob("*.md"), *root.glob("docs/**/*.md"), root / "LICENSE"])
-    return list(count_words(page.read_text("utf-8") for page in pages).items())
+    """Return the words of real text with their counts."""
+    return list(count_words(real_lines()).items())
 
 
 class Counts:

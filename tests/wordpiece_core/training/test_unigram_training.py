@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 import warnings
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -15,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
+from tests.wordpiece_core.real_text import real_lines
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.options import TrainingOptions
@@ -41,9 +41,8 @@ SEEDS_ALONE = 2_500_000  # bytes: the driver can hold all seeds of `real_words`,
 
 
 def real_words(most: int = 3000) -> dict[str, int]:
-    """Words of this project's documentation."""
-    pages = sorted(Path(__file__).parents[3].glob("docs/**/*.md"))
-    return dict(list(count_words(page.read_text("utf-8") for page in pages).items())[:most])
+    """Return words of real text with their counts."""
+    return dict(list(count_words(real_lines()).items())[:most])
 
 
 def quiet_train(words: Any, **options: Any) -> Any:

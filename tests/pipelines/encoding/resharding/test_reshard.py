@@ -89,7 +89,7 @@ def hashed(data: bytes, key: bytes) -> int:
 
 
 def shuffled(seed: int) -> list[tuple[str, int, str | None]]:
-    """The texts in the order that `docs/datasets.md` describes."""
+    """Return the texts in the documented order of hashes."""
 
     def order(place: tuple[str, int, str | None]) -> int:
         name, row, _ = place

@@ -68,7 +68,7 @@ pub enum Status {
 }
 
 /// The next support when no pair reaches this one, where `min_pair_count` is `auto`: fifteen
-/// sixteenths of it, rounded down, but 1 at least. (docs/min-pair-count.md says why.)
+/// sixteenths of it, rounded down, but 1 at least. (benchmarks/min-pair-count.md says why.)
 pub(crate) fn lower_support(support: u64) -> u64 {
     (support - support.div_ceil(16)).max(1)
 }
