@@ -131,6 +131,7 @@ def _of_file(
 
 
 def _of_transformers(read: Callable[[str], bytes | None], path: str) -> OriginalLibrary:
+    _library("transformers", path)
     made = load_by_transformers(read, path, "AutoTokenizer")
     backend = getattr(made, "backend_tokenizer", None)
     name = f"transformers {version('transformers')}"

@@ -18,6 +18,7 @@ from pipelines.encoding.directory.encoded_directory import (
     JOB,
     JOURNAL,
     MANIFEST,
+    PLAN_NAME,
     RUN_JSON,
     TOKENIZER,
     UNFINISHED,
@@ -37,10 +38,11 @@ from pipelines.encoding.directory.status import (
     read_object,
 )
 from pipelines.files import outputs
+from pipelines.files.lease import MARKER
 from pipelines.files.owned import OF_REPOSITORIES
 from pipelines.files.reading import bad_data
 from wordpiece_core import Tokenizer, storage
-from wordpiece_core.errors import OutputError
+from wordpiece_core.errors import OptionError, OutputError
 from wordpiece_core.storage import Entry, StoredFile
 from wordpiece_core.uri import inside, is_plain_name, join
 
@@ -104,7 +106,13 @@ def read_contents(directory: EncodedDirectory) -> Contents:
     path = directory.place(MANIFEST) if found.is_complete else directory.work.place(JOB)
     job = read_object(path) if found.is_complete or in_work else None
     if job is not None:
-        directory.check_same(job)
+        try:
+            directory.check_same(job)
+        except OptionError:
+            if found.is_complete or _has_shards(found, in_work):
+                raise
+            directory.work.delete()  # a run with other options finished no shard
+            return found
         journals = [entry.name for entry in in_work if re.fullmatch(JOURNAL, entry.name)]
         found = _with_statuses(found, job, path, read_journals(directory, journals))
         if RUN_JSON in found.sizes:
@@ -117,6 +125,15 @@ def read_contents(directory: EncodedDirectory) -> Contents:
             " directory"
         )
     return found
+
+
+def _has_shards(found: Contents, in_work: Sequence[Entry]) -> bool:
+    """True if an unfinished directory has shards, or intermediate files of shards."""
+    work_files = rf"{re.escape(MARKER)}|{JOB}|{JOURNAL}|{PLAN_NAME}|{outputs.TEMPORARY}"
+    inner = [entry.name for entry in in_work if entry.kind == "file"]
+    return bool(found.sizes.keys() - {UNFINISHED}) or not all(
+        re.fullmatch(work_files, name) for name in inner
+    )
 
 
 def _with_statuses(

@@ -332,3 +332,19 @@ def test_stores_have_the_bytes_of_a_local_run(
     for files in (far, local):  # stores give times in seconds
         files[".manifest.json"] = re.sub(rb'"modified": \d+', b"", files[".manifest.json"])
     assert far == local
+
+
+@pytest.mark.parametrize("layout", [(), ("--format", "megatron"), ("--shuffle", "1")])
+def test_a_run_that_finished_no_shard_does_not_bind_the_next_one(
+    layout: tuple[str, ...], tokenizer: str, tmp_path: Path
+) -> None:
+    source, output = tmp_path / "in.jsonl", tmp_path / "out"
+    source.write_text('{"body": "some text"}\n{"body": "more"}\n')
+    command = ("encode", source, "--tokenizer", tokenizer, "--output", output, *layout)
+    assert wordpiece(*command).status == 1  # there is no key text
+    done(*command, "--text-column", "body")
+    again = tmp_path / "again"
+    done(*command[:4], "--output", again, *layout, "--text-column", "body")
+    names = sorted(path.name for path in output.iterdir() if not path.name.startswith("."))
+    assert names == sorted(path.name for path in again.iterdir() if path.name[0] != ".")
+    assert [(output / n).read_bytes() for n in names] == [(again / n).read_bytes() for n in names]
