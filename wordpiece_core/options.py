@@ -155,7 +155,7 @@ class TextOptions(Declared):
         is_as_bert = bool({BERT, WHITESPACE}.intersection(self.pre_tokenizers))
         for name in ("lowercase", "clean_text", "handle_chinese_chars", "strip_accents"):
             if getattr(self, name) and not is_as_bert:
-                hint = f"; give `normalizer` {name}" if name in NORMALIZERS else ""
+                hint = f"; set `normalizer` {name}" if name in NORMALIZERS else ""
                 raise OptionError(
                     f"{name}: not with `pre_tokenizer` {self.pre_tokenizer}, which"
                     f" takes text as it is{hint}"
@@ -446,7 +446,7 @@ class TrainingOptions(Declared):
         if self.model == WORDPIECE and self.unk_token is not None:
             raise OptionError(f"unk_token: WordPiece always uses {UNK}; remove `unk_token`")
         if not of_bytes and "unk_token" not in roles and UNK not in self.special_tokens:
-            or_role = "" if self.model == WORDPIECE else ", or give `unk_token`"
+            or_role = "" if self.model == WORDPIECE else ", or set `unk_token`"
             raise OptionError(
                 f"special_tokens: {list(self.special_tokens)} has no {UNK}; add it{or_role}"
             )

@@ -180,7 +180,7 @@ def faults(done: str, path: str) -> Iterator[None]:
         raise
     except UnicodeError as error:
         name = repr(getattr(error, "object", error))
-        reason = f"holds a file name that is not UTF-8, {name}; rename it"
+        reason = f"contains a file name that is not UTF-8, {name}; rename it"
         raise InputError(f"{path}: {reason}") from error
     except Exception as error:
         if not isinstance(error, OSError | pa.ArrowException) and not is_uri(path):

@@ -48,7 +48,7 @@ def credentials_in(path: str) -> str | None:
     """What to do about the credentials in a URI, without them; None if it has none.
 
     >>> credentials_in("hf://user:SECRET@datasets")
-    'hf: a location holds no credentials; set HF_TOKEN, or use hf auth login'
+    'hf: a location must not contain credentials; set HF_TOKEN, or use hf auth login'
     """
     found = _URI.match(path)
     if found is None or not is_uri(path):
@@ -63,8 +63,8 @@ def credentials_in(path: str) -> str | None:
     )
     if not has_key and not _SECRET.search(rest):
         return None
-    instead = _INSTEAD.get(scheme, "give them to its library by the environment")
-    return f"{scheme}: a location holds no credentials; {instead}"
+    instead = _INSTEAD.get(scheme, "set the environment variables of its library")
+    return f"{scheme}: a location must not contain credentials; {instead}"
 
 
 # --- Paths of either kind -------------------------------------------------------------------------

@@ -86,15 +86,13 @@ def parameters(
 
 
 def parted(options: type[D], given: dict[str, Any]) -> D:
-    """Build the dataclass from the values that click gives. Options that are not set keep their
-    defaults: None, or for a list no item."""
+    """Build the dataclass from the values that click gives. Options that are None keep their
+    defaults."""
     known = {option.name: option for option in options.options()}
     values = {k: v for k, v in given.items() if k in known and v is not None}
     for name, value in list(values.items()):
         if known[name].kind.is_list and not known[name].in_config:
             values[name] = _joined(value)
-            if not value:
-                del values[name]
     return options.of(**values)
 
 

@@ -117,7 +117,7 @@ def check_texts(on: Sequence[str], word_counts: str | None, options: MeasureOpti
         raise OptionError("group_column: a word table has no groups; pass the texts with `on`")
 
 
-EACH_TEXT = "give `on` before each file, or put the glob into quotes"
+EACH_TEXT = "set `on` before each file, or quote the glob"
 TEXT_ENDINGS = (".parquet", ".arrow", ".jsonl", ".csv", ".tsv", ".gz", ".zst", ".bz2", ".xz")
 
 

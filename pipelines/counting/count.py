@@ -230,11 +230,11 @@ def _why_no_word(
         smoothed = " when it is smoothed" if smoothing is not None else ""
         return (
             f"none of the {words:,} words in the input has a count of {min_word_count:,}{smoothed};"
-            f" give a smaller `min_word_count`"
+            f" set a smaller `min_word_count`"
         )
-    fix = "is `text_column` the one that holds the text?"
+    fix = "check `text_column`"
     if not rows:
-        fix = "give files that have some"
+        fix = "choose files with text"
     elif size:
         fix = f"`pre_tokenizer` and the normalizer leave nothing of {size:,} bytes of text; {fix}"
     elif totals.get("nulls", 0) == rows:

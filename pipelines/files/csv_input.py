@@ -100,7 +100,7 @@ class CsvReader(Reader):
                 chunk = _read(stream, BLOCK_BYTES)
             rows.finish()
         except InputError as error:
-            fix = "; give `no_quoting` if quotes are text" * self.file.quoting
+            fix = "; set `no_quoting` if quotes are text" * self.file.quoting
             raise InputError(f"{self.file.path} {error}{fix}") from error
         if any(pieces):
             yield b"".join(pieces), before

@@ -191,7 +191,7 @@ class WordsRun(ABC, Generic[Call, Done]):
             return None
         return (
             f"{table.path} was counted without splitting at {', '.join(counted)}, so parts of them"
-            " may be words; give them to count as `special_tokens`"
+            " may be words; pass them to count as `special_tokens`"
         )
 
     def seconds(self) -> dict[str, float]:

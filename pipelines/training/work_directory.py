@@ -154,9 +154,9 @@ class TrainingWork:
         for key, value in identity.items() if found else ():
             if found.get(key) != value:
                 raise HeldError(
-                    f"{self.path}: holds an unfinished training with {key}"
+                    f"{self.path}: contains an unfinished training with {key}"
                     f" {short(found.get(key))}, not {short(value)};"
-                    f" give the same options, another `work_dir`, or delete it"
+                    f" use the same options, choose another `work_dir`, or delete it"
                 )
 
     # --- Counting --------------------------------------------------------------------------------

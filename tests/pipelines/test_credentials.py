@@ -65,7 +65,7 @@ def test_every_command_refuses_them(tmp_path: Path) -> None:
     ):
         outcome = wordpiece(*args)
         assert outcome.status == 2
-        assert outcome.fault.endswith(f"s3: a location holds no credentials; {AWS}")
+        assert outcome.fault.endswith(f"s3: a location must not contain credentials; {AWS}")
         assert MARK not in outcome.out + outcome.err
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
     for call in (

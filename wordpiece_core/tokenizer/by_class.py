@@ -50,7 +50,7 @@ class TakenAsFileWarning(TokenizerWarning):
     def fact(self) -> str:
         """The message."""
         path, name = self.args
-        return f"{path} is taken as it is; {name} of transformers may give other ids"
+        return f"{path} is read alone; the class {name} of transformers may give other ids"
 
 
 def class_of(config: Json, model: Json) -> tuple[str | None, bool]:

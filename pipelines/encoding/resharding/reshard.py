@@ -126,7 +126,7 @@ class Resharding:
         unusual = [name for name, _ in asked_for or () if name not in USUAL_SPLITS]
         if unusual and self.format == "parquet" and not self.dataset.card:
             warnings.append(
-                f"`load_dataset` finds the split {unusual[0]} only with a card; give `card`"
+                f"`load_dataset` finds the split {unusual[0]} only with a card; set `card`"
             )
         return warnings
 

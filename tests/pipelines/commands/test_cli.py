@@ -244,7 +244,7 @@ def test_an_interrupted_count_says_that_it_starts_again(tmp_path: Path) -> None:
     assert ended.returncode == 130
     stage, *said = filter(None, ended.stderr.splitlines())
     assert stage.startswith("count: interrupted, ")
-    again = "run the same command again to go on; the stage count starts again then"
+    again = "run the same command again to continue; stage count starts from the beginning"
     assert said == [f"wordpiece: interrupted; {again}"]
     done(*args)
 

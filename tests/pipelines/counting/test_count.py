@@ -218,5 +218,5 @@ def test_a_minimum_count_that_no_word_has_is_an_error(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "shard.txt", ["a a b"])
     outcome = wordpiece("count", shard, "--output", tmp_path / "out", "--min-word-count", "3")
     assert outcome.status == 1
-    assert outcome.fault.endswith("give a smaller --min-word-count")
+    assert outcome.fault.endswith("set a smaller --min-word-count")
     assert not (tmp_path / "out").exists()

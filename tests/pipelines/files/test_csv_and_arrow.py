@@ -131,7 +131,7 @@ def test_without_quoting_quotes_are_text(tmp_path: Path, name: str) -> None:
     write(path, gzip.compress(data) if name.endswith("gz") else data)
     message = fault(lambda: texts(resolve([str(path)])[0]))
     assert message.startswith(f"{path} row 2: a quoted field ends before 2, not before a delimiter")
-    assert message.endswith("; give `no_quoting` if quotes are text")
+    assert message.endswith("; set `no_quoting` if quotes are text")
     (file,) = resolve([str(path)], quoting=False)
     for size in range(1, 40):
         with mock.patch.object(csv_input, "BLOCK_BYTES", size):

@@ -145,7 +145,7 @@ def test_the_page_of_an_extended_or_pruned_tokenizer_says_so(
     assert "Options of the extension" in texts[more]
     assert "vocabulary before the extension" in texts[more]
     assert "150 tokens, pruned from a larger one" in texts[fewer]
-    assert "has no merge log" in texts[fewer]
+    assert "order of the merges of this tokenizer is not known" in texts[fewer]
 
 
 def test_the_page_names_the_model(corpus: Path, tmp_path: Path, full: Report) -> None:
