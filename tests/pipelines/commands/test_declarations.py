@@ -378,3 +378,10 @@ def test_a_list_can_be_given_item_by_item() -> None:
     assert call.counting.text.pre_tokenizer == ("digits", "[a-z]{1,3}|.")
     with pytest.raises(OptionError, match=r"^columns: 'word_ids' is given twice; give it once"):
         of_command(*encode, "--columns", "word_ids", "--columns", "word_ids")
+
+
+def test_an_empty_list_in_a_config_file_is_kept(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("keep_columns: []\n")
+    encode = ("encode", "in", "--tokenizer", "tok", "--output", "out", "--config", str(config))
+    assert of_command(*encode).shards.keep_columns == ()
