@@ -199,7 +199,7 @@ def test_inputs_on_the_command_line_and_in_a_config_file_are_the_same(
     for way in ways:
         assert json.loads(done("compare", *way).out) == table.to_pylist()
     outcome = wordpiece("compare", uncased, "--on", *files)
-    assert f"{files[1]}: a file of texts, not a tokenizer; give --on before each" in outcome.fault
+    assert f"{files[1]}: a file of texts, not a tokenizer; set --on before each" in outcome.fault
 
 
 def test_a_tokenizer_given_twice_has_two_rows_and_an_object_has_a_number(
