@@ -385,8 +385,8 @@ class EncodeTexts(_Texts):
         **encoding: The options of `wordpiece_core.EncodingOptions`.
 
     Raises:
-        OptionError: For a wrong option, and for options that do not fit the tokenizer. One that
-            does not exist is a TypeError too.
+        OptionError: For a wrong option, and for options that do not fit the tokenizer. The error
+            for an unknown option is also a TypeError.
         InputError: For a tokenizer that cannot be read; while the pipeline runs, for an element
             without the column or without text, or that has a column `input_ids` already; see
             `with_exception_handling`.

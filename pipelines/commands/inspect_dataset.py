@@ -33,7 +33,7 @@ _ROWS_AT_ONCE = 1024
 
 
 def manifest_of(path: str) -> dict[str, Any] | None:
-    """The manifest of the dataset at a path; None if there is not a dataset. InputError if it is
+    """The manifest of the dataset at a path; None if there is no dataset. InputError if it is
     damaged, or if the dataset is not finished."""
     place = join(path, MANIFEST)
     found = read_json(place)
