@@ -29,28 +29,6 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__all__ = [
-    "Checked",
-    "CountWords",
-    "EncodeTexts",
-    "Encoded",
-    "Extended",
-    "JobWarning",
-    "Pruned",
-    "Report",
-    "Trained",
-    "WordTable",
-    "__version__",
-    "check",
-    "compare",
-    "count",
-    "encode",
-    "extend",
-    "prune",
-    "report",
-    "train",
-]
-
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Beam.
 _MODULES = {
     "functions": (
@@ -73,6 +51,7 @@ _MODULES = {
     "training.train": ("Trained",),
     "encoding.encode": ("Encoded",),
 }
+__all__ = sorted(["__version__", *(name for names in _MODULES.values() for name in names)])
 
 
 def __getattr__(name: str) -> object:
@@ -89,4 +68,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from reprlib import Repr
 
 
@@ -151,6 +153,17 @@ class TokenizerWarning(UserWarning):
 
     def __str__(self) -> str:
         return self.fact
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[TokenizerWarning]]:
+    """Collect the tokenizer warnings of a block, instead of showing them, in the list that it
+    yields. The list is filled when the block ends without an error."""
+    found: list[TokenizerWarning] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TokenizerWarning)
+        yield found
+    found += [w.message for w in caught if isinstance(w.message, TokenizerWarning)]
 
 
 class SkippedFilesWarning(UserWarning):

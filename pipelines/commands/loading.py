@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pipelines.commands.summary import say
 from pipelines.encoding.options import TokenizerChoice
 from wordpiece_core import TakenAsCasedWarning, Tokenizer
-from wordpiece_core.errors import TokenizerWarning
+from wordpiece_core.errors import collected_warnings
 
 
 def load_tokenizer(choice: TokenizerChoice) -> Tokenizer:
@@ -21,10 +20,8 @@ def load_tokenizer(choice: TokenizerChoice) -> Tokenizer:
 @contextmanager
 def showing_warnings() -> Iterator[None]:
     """Shows the warnings about the tokenizers that the block has loaded, if it has not failed."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TokenizerWarning)
+    with collected_warnings() as notable:
         yield
-    for warning in caught:
-        if isinstance(warning.message, TokenizerWarning):
-            is_cased = isinstance(warning.message, TakenAsCasedWarning)
-            say(f"tokenizer {warning.message.fact}{' (override with --lowercase)' * is_cased}")
+    for warning in notable:
+        is_cased = isinstance(warning, TakenAsCasedWarning)
+        say(f"tokenizer {warning.fact}{' (override with --lowercase)' * is_cased}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -22,7 +21,7 @@ from pipelines.files.inputs import InputFile
 from pipelines.running.figures import add_metrics
 from pipelines.running.progress import Progress
 from wordpiece_core import EncodingOptions, Tokenizer
-from wordpiece_core.errors import InputError, TokenizerWarning, is_fault, one_line
+from wordpiece_core.errors import InputError, collected_warnings, is_fault, one_line
 from wordpiece_core.summary import Summarized
 from wordpiece_core.tokenizer.original_library import OriginalLibrary, original_library
 
@@ -91,8 +90,7 @@ def check_job(call: CheckCall, progress: Progress) -> Checked:
 
     Raises InputError, StorageError, and OptionError if the library is not installed.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TokenizerWarning)
+    with collected_warnings() as notable:
         tokenizer = call.reading.load(call.tokenizer)
         library = original_library(call.tokenizer, tokenizer.spec, call.reading.encoding)
     files = inputs.resolve(call.on, quoting=not call.no_quoting)
@@ -102,11 +100,7 @@ def check_job(call: CheckCall, progress: Progress) -> Checked:
             comparison.add(file, first, texts)
     if not comparison.rows:
         raise InputError("no text in the sample; check `text_column`")
-    return comparison.result([str(w.message) for w in caught if _is_notable(w.message)])
-
-
-def _is_notable(message: object) -> bool:
-    return isinstance(message, TokenizerWarning)
+    return comparison.result([str(warning) for warning in notable])
 
 
 def _sample(files: Sequence[InputFile], call: CheckCall) -> Iterator[tuple[str, int, pa.Array]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from pipelines.files.reader import warnings_of_text
 from pipelines.running.checks import checked_call
 from pipelines.running.progress import Progress
 from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
-from wordpiece_core.errors import InputError, TokenizerWarning
+from wordpiece_core.errors import InputError, collected_warnings
 from wordpiece_core.measures import Measures, overlap, parity, tokens_of
 from wordpiece_core.text_parts import GPT2, WHITESPACE
 from wordpiece_core.tokenizer.models import ByteLevel
@@ -93,14 +92,11 @@ def compare_job(
 
 def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[Tokenizer], list[str]]:
     """The tokenizers, and warnings about how they were taken."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TokenizerWarning)
+    with collected_warnings() as notable:
         tokenizers = [place if isinstance(place, Tokenizer) else _load(place) for place in places]
     override = "; to override, put it into a directory with a tokenizer_config.json"
     return tokenizers, [
-        w.message.fact + override * isinstance(w.message, TakenAsCasedWarning)
-        for w in caught
-        if isinstance(w.message, TokenizerWarning)
+        warning.fact + override * isinstance(warning, TakenAsCasedWarning) for warning in notable
     ]
 
 
@@ -159,7 +155,7 @@ def warnings_on_table(table: WordTable, name: str, tokenizer: Tokenizer) -> Iter
         not_done = "may not do" if tokenizer.spec.library else "does not do"
         yield (
             f"{table.path}: its words are {done}, which {name} {not_done}; pass the text with"
-            f" `on` with the text for its exact metrics"
+            " `on` for its exact metrics"
         )
 
 

@@ -40,6 +40,8 @@ def at_vocab_sizes(
     Raises OptionError for a size that a tokenizer cannot have, and if no tokenizer has smaller
     sizes.
     """
+    if not sizes:  # so that no merge log is read
+        return list(zip(names, tokenizers, strict=True)), []
     found, unknown = [], []
     for name, place, tokenizer in zip(names, places, tokenizers, strict=True):
         found.append((name, tokenizer))
@@ -50,14 +52,14 @@ def at_vocab_sizes(
         for size in sizes:
             if size != tokenizer.vocab_size:
                 found.append((name, _at_size(name, tokenizer, merged, size)))
-    if sizes and len(unknown) == len(names):
+    if len(unknown) == len(names):
         raise OptionError(
             f"vocab_sizes: the order of the merges of {unknown[0]} is unknown; use a BPE"
             " tokenizer, or a WordPiece directory that wordpiece train wrote"
         )
     return found, [
         f"{name}: the order of its merges is not known, so it has no smaller sizes"
-        for name in (unknown if sizes else ())
+        for name in unknown
     ]
 
 
