@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from benchmarks.measure import WORDPIECE, Row, number, run_process
 from benchmarks.setting import Setting, megabytes, read_texts, write_copy
-from wordpiece_core.options import LEAST_DRIVER_MEMORY, LEAST_WORKER_MEMORY
+from wordpiece_core.option_types import LEAST_DRIVER_MEMORY, LEAST_WORKER_MEMORY
 from wordpiece_core.sizes import show_size
 
 TIMES = (1, 4)

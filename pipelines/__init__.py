@@ -28,6 +28,52 @@ all others.
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipelines.comparing.check import Checked
+    from pipelines.counting.word_table import WordTable
+    from pipelines.encoding.result import Encoded
+    from pipelines.functions import (
+        JobWarning,
+        check,
+        compare,
+        count,
+        encode,
+        extend,
+        prune,
+        report,
+        train,
+    )
+    from pipelines.reporting.report import Report
+    from pipelines.training.extend import Extended
+    from pipelines.training.prune import Pruned
+    from pipelines.training.train import Trained
+    from pipelines.transforms import CountWords, EncodeTexts
+
+    __version__: str
+
+__all__ = [
+    "Checked",
+    "CountWords",
+    "EncodeTexts",
+    "Encoded",
+    "Extended",
+    "JobWarning",
+    "Pruned",
+    "Report",
+    "Trained",
+    "WordTable",
+    "__version__",
+    "check",
+    "compare",
+    "count",
+    "encode",
+    "extend",
+    "prune",
+    "report",
+    "train",
+]
 
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Beam.
 _MODULES = {
@@ -49,9 +95,8 @@ _MODULES = {
     "training.extend": ("Extended",),
     "training.prune": ("Pruned",),
     "training.train": ("Trained",),
-    "encoding.encode": ("Encoded",),
+    "encoding.result": ("Encoded",),
 }
-__all__ = sorted(["__version__", *(name for names in _MODULES.values() for name in names)])
 
 
 def __getattr__(name: str) -> object:

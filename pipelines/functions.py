@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from pipelines.comparing.check import Checked, check_job
 from pipelines.comparing.compare import compare_job
-from pipelines.comparing.options import CheckCall, CompareCall
+from pipelines.comparing.options import CheckOptions, CompareOptions
 from pipelines.counting.count import count_job
-from pipelines.counting.options import CountCall
+from pipelines.counting.options import CountOptions
 from pipelines.counting.word_table import WordTable
 from pipelines.encoding.encode import encode_job
 from pipelines.encoding.follow import commit_line
-from pipelines.encoding.options import EncodeCall
+from pipelines.encoding.options import EncodeOptions
 from pipelines.encoding.result import Encoded
-from pipelines.reporting.options import ReportCall
+from pipelines.reporting.options import ReportOptions
 from pipelines.reporting.report import Report, report_job
-from pipelines.running.call import JobCall
 from pipelines.running.messages import write_line
 from pipelines.running.progress import Progress
 from pipelines.training.extend import Extended, extend_job
-from pipelines.training.options import ExtendCall, PruneCall, TrainCall
+from pipelines.training.options import ExtendOptions, PruneOptions, TrainOptions
 from pipelines.training.prune import Pruned, prune_job
 from pipelines.training.train import Trained, train_job
-from wordpiece_core import Tokenizer
-from wordpiece_core.declaration import Option
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-RUN_ARGUMENTS = {
-    "beam_args": ("Sequence[str]", (), "Arguments for Beam, such as `--runner=FlinkRunner`."),
-    "quiet": ("bool", False, "Show no progress."),
-}
-"""Arguments of all functions in addition to the options of their job: type, default, help."""
+from wordpiece_core.declared import job
+from wordpiece_core.errors import spelled
 
 
 class JobWarning(UserWarning):
@@ -55,7 +45,7 @@ class _Log:
             write_line(commit_line(row))
 
     def warn(self, message: str) -> None:
-        warnings.warn(message, JobWarning, stacklevel=2)
+        warnings.warn(spelled(message), JobWarning, stacklevel=2)
 
 
 class _Result(Protocol):
@@ -65,65 +55,14 @@ class _Result(Protocol):
 Result = TypeVar("Result", bound=_Result)
 
 
-def _documented(
-    call: type[JobCall], run_arguments: Collection[str] = tuple(RUN_ARGUMENTS)
-) -> Callable[[Function], Function]:
-    """Give a function the signature and the documented arguments that a call declares."""
-    more = {name: RUN_ARGUMENTS[name] for name in run_arguments}
-
-    def decorate(function: Function) -> Function:
-        parameters = [_parameter(option, call) for option in call.arguments_first()]
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters += [
-            inspect.Parameter(name, keyword, default=default, annotation=kind)
-            for name, (kind, default, _) in more.items()
-        ]
-        given = inspect.signature(function)
-        function.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
-        lines = [inspect.cleandoc(function.__doc__ or ""), *_lines(call, more)]
-        function.__doc__ = "\n".join(lines)
-        return function
-
-    return decorate
-
-
-def _parameter(option: Option, call: type[JobCall]) -> inspect.Parameter:
-    is_first = option.name in call.ARGUMENTS
-    kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-    return option.parameter(kinds[not is_first])
-
-
-def _lines(call: type[JobCall], more: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the arguments and errors in Google's docstring style."""
-    yield "\nArgs:"
-    for option in call.arguments_first():
-        needed = " Required." if option.is_required else ""
-        shown = f" Default: {option.shown_default}." if option.shown_default else ""
-        yield f"    {option.name}: {option.help + needed + shown}"
-    for name, (_, _, text) in more.items():
-        yield f"    {name}: {text}"
-    yield "\nRaises:"
-    yield "    wordpiece_core.OptionError: For a wrong argument."
-    yield "    wordpiece_core.InputError: For bad data or a bad file."
-    yield "    wordpiece_core.OutputError: If the output contains other files, or another run"
-    yield "        writes to it."
-    yield "    wordpiece_core.WordpieceError: Base class of all errors."
-
-
 def _warned(result: Result) -> Result:
     for warning in result.warnings():
-        warnings.warn(warning, JobWarning, stacklevel=3)
+        warnings.warn(spelled(warning), JobWarning, stacklevel=4)
     return result
 
 
-@_documented(CountCall)
-def count(
-    inputs: str | Sequence[str] = (),
-    *,
-    beam_args: Sequence[str] = (),
-    quiet: bool = False,
-    **options: Any,
-) -> WordTable:
+@job(CountOptions)
+def count(options: CountOptions) -> WordTable:
     """Count the words of texts into a word table, as `wordpiece count` does.
 
     >>> table = count("corpus/", output="words")
@@ -132,18 +71,11 @@ def count(
     >>> table.read().to_pylist()[0]
     {'word': 'hug', 'count': 4}
     """
-    call = CountCall.of(inputs=inputs, **options)
-    return _warned(count_job(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+    return _warned(count_job(options, Progress(quiet=options.quiet)))
 
 
-@_documented(TrainCall)
-def train(
-    inputs: str | Sequence[str] = (),
-    *,
-    beam_args: Sequence[str] = (),
-    quiet: bool = False,
-    **options: Any,
-) -> Trained:
+@job(TrainOptions)
+def train(options: TrainOptions) -> Trained:
     """Train a vocabulary on texts, or on a word table, and write a tokenizer directory, as
     `wordpiece train` does.
 
@@ -151,19 +83,11 @@ def train(
     >>> len(trained.vocab), trained.tokenizer.tokenize("hugs pun")
     (14, ['hugs', 'p', '##u', '##n'])
     """
-    call = TrainCall.of(inputs=inputs, **options)
-    return _warned(train_job(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+    return _warned(train_job(options, Progress(quiet=options.quiet)))
 
 
-@_documented(ExtendCall)
-def extend(
-    tokenizer: str,
-    inputs: str | Sequence[str] = (),
-    *,
-    beam_args: Sequence[str] = (),
-    quiet: bool = False,
-    **options: Any,
-) -> Extended:
+@job(ExtendOptions)
+def extend(options: ExtendOptions) -> Extended:
     """Add tokens for the words of texts, or of a word table, to a tokenizer, and write the new
     tokenizer directory, as `wordpiece extend` does.
 
@@ -172,19 +96,11 @@ def extend(
     >>> more.new_tokens, more.saved_tokens
     (['##un'], 1)
     """
-    call = ExtendCall.of(tokenizer=tokenizer, inputs=inputs, **options)
-    return _warned(extend_job(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+    return _warned(extend_job(options, Progress(quiet=options.quiet)))
 
 
-@_documented(PruneCall)
-def prune(
-    tokenizer: str,
-    inputs: str | Sequence[str] = (),
-    *,
-    beam_args: Sequence[str] = (),
-    quiet: bool = False,
-    **options: Any,
-) -> Pruned:
+@job(PruneOptions)
+def prune(options: PruneOptions) -> Pruned:
     """Remove the tokens of a tokenizer that the words of texts, or of a word table, need least, and
     write the new tokenizer directory, as `wordpiece prune` does.
 
@@ -193,18 +109,11 @@ def prune(
     >>> len(fewer.vocab), fewer.more_tokens
     (13, 1)
     """
-    call = PruneCall.of(tokenizer=tokenizer, inputs=inputs, **options)
-    return _warned(prune_job(call, beam_args=beam_args, progress=Progress(quiet=quiet)))
+    return _warned(prune_job(options, Progress(quiet=options.quiet)))
 
 
-@_documented(EncodeCall)
-def encode(
-    inputs: str | Sequence[str] = (),
-    *,
-    beam_args: Sequence[str] = (),
-    quiet: bool = False,
-    **options: Any,
-) -> Encoded:
+@job(EncodeOptions)
+def encode(options: EncodeOptions) -> Encoded:
     """Encode texts into Parquet shards of token ids, as `wordpiece encode` does.
 
     >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
@@ -212,16 +121,14 @@ def encode(
     >>> encoded.rows, encoded.shards
     (3, ['a.parquet'])
     """
-    call = EncodeCall.of(inputs=inputs, **options)
-    tokenizer = call.choice.load()
-    log = _Log(quiet) if call.following.follow else None
-    progress = Progress(quiet=quiet or call.following.follow)
-    done = encode_job(call, tokenizer, beam_args=beam_args, progress=progress, log=log)
-    return _warned(done)
+    tokenizer = options.load_tokenizer()
+    log = _Log(options.quiet) if options.follow else None
+    progress = Progress(quiet=options.quiet or options.follow)
+    return _warned(encode_job(options, tokenizer, progress, log))
 
 
-@_documented(CheckCall, ["quiet"])
-def check(tokenizer: str, *, quiet: bool = False, **options: Any) -> Checked:
+@job(CheckOptions)
+def check(options: CheckOptions) -> Checked:
     """Encode a sample of texts natively and with the library that the tokenizer belongs to, as
     `wordpiece check` does, and compare every id.
 
@@ -230,18 +137,11 @@ def check(tokenizer: str, *, quiet: bool = False, **options: Any) -> Checked:
     >>> done.rows, done.differing_rows, done.encoder
     (3, 0, 'kernel')
     """
-    call = CheckCall.of(tokenizer=tokenizer, **options)
-    return _warned(check_job(call, Progress(quiet=quiet)))
+    return _warned(check_job(options, Progress(quiet=options.quiet)))
 
 
-@_documented(CompareCall)
-def compare(
-    tokenizers: str | Tokenizer | Sequence[str | Tokenizer],
-    *,
-    beam_args: Sequence[str] = (),
-    quiet: bool = False,
-    **options: Any,
-) -> pa.Table:
+@job(CompareOptions)
+def compare(options: CompareOptions) -> pa.Table:
     """Measure tokenizers on the same text, as `wordpiece compare` does. The table has a row for
     each tokenizer, with a null `group`, followed by a row for each group. docs/guides/compare.md
     describes the columns.
@@ -251,19 +151,11 @@ def compare(
     >>> table["tokens_per_word"].to_pylist(), table["overlap"].to_pylist()
     ([1.3333333333333333, 1.3333333333333333], [1.0, 1.0])
     """
-    call = CompareCall.of(tokenizers=tokenizers, **options)
-    progress = Progress(quiet=quiet)
-    return _warned(compare_job(call, beam_args=beam_args, progress=progress)).table
+    return _warned(compare_job(options, Progress(quiet=options.quiet))).table
 
 
-@_documented(ReportCall)
-def report(
-    tokenizer: str | Tokenizer,
-    *,
-    beam_args: Sequence[str] = (),
-    quiet: bool = False,
-    **options: Any,
-) -> Report:
+@job(ReportOptions)
+def report(options: ReportOptions) -> Report:
     """Write an HTML page about a tokenizer and how it tokenizes text, as `wordpiece report` does.
 
     >>> trained = train("corpus/", output="tokenizer", vocab_size=14)
@@ -271,6 +163,15 @@ def report(
     >>> done.output, done.facts.on_text.all.tokens_per_word
     ('report.html', 1.3333333333333333)
     """
-    call = ReportCall.of(tokenizer=tokenizer, **options)
-    progress = Progress(quiet=quiet)
-    return _warned(report_job(call, beam_args=beam_args, progress=progress))
+    return _warned(report_job(options, Progress(quiet=options.quiet)))
+
+
+RAISES = """
+Raises:
+    wordpiece_core.OptionError: For a wrong argument.
+    wordpiece_core.InputError: For bad data or a bad file.
+    wordpiece_core.OutputError: If the output contains other files, or another run writes to it.
+    wordpiece_core.WordpieceError: Base class of all errors.
+"""
+for _function in (count, train, extend, prune, encode, check, compare, report):
+    _function.__doc__ = f"{_function.__doc__}{RAISES}"

@@ -8,18 +8,18 @@ elements, it knows those of the results.
 
 from __future__ import annotations
 
-import inspect
 import time
 import traceback
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Optional, Self, TypeVar, get_args
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple, Optional, Self, get_args
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+from annotated_types import Ge
 from apache_beam.pvalue import TaggedOutput
 from apache_beam.transforms.window import NonMergingWindowFn
 from apache_beam.typehints.row_type import RowTypeConstraint
@@ -27,18 +27,19 @@ from apache_beam.typehints.schemas import named_fields_from_element_type
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
-from pipelines.comparing.options import TokenizerOptions
-from pipelines.counting.options import CountOptions, usual_special_tokens
+from pipelines.comparing.options import TokenizerPlace
+from pipelines.counting.options import CountingOptions, usual_special_tokens
 from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
-from pipelines.encoding.options import ShardOptions, TokenizerChoice
+from pipelines.encoding.options import ShardOptions, TokenizerOptions
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.batches import from_bytes, to_bytes
 from pipelines.files.columns import check_once, path_of, picked
 from pipelines.files.schemas import taken
 from pipelines.running.figures import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
-from wordpiece_core.declaration import Declared, checked
-from wordpiece_core.errors import InputError, OptionError, one_line, shown
+from wordpiece_core.declared import Form, Options, with_options
+from wordpiece_core.errors import InputError, OptionError, one_line, opt, shown
+from wordpiece_core.option_types import Column, Count, WorkerMemory
 from wordpiece_core.options import SpecialTokens
 from wordpiece_core.tokenizer.files import tokens_in_texts
 from wordpiece_core.tokenizer.models import AddedToken
@@ -56,33 +57,43 @@ ROW_TYPES: dict[str, Any] = {
 }
 """The types of the columns in rows of Beam."""
 
-Init = TypeVar("Init", bound=Any)
+
+@dataclass(frozen=True, kw_only=True)
+class TextsOptions(Options):
+    """Batching and error handling of a transform."""
+
+    batch_size: Count = 4096
+    """Maximum number of elements that are processed together."""
+    max_delay: Annotated[float, Ge(0)] = 1.0
+    """Maximum number of seconds that an element waits for others. (It waits no longer than the
+    bundle either.)"""
+    error_handling: Annotated[Mapping[str, str] | None, Form("", check=lambda value: value)] = None
+    """`{"output": NAME}` of Beam YAML; in Python use `with_exception_handling`."""
 
 
-def _with_options(options: type[Declared]) -> Any:
-    """Gives a method that takes `**options` the signature with these options."""
+@dataclass(frozen=True, kw_only=True)
+class CountWordsOptions(TextOptions, TextsOptions):
+    """The options of `CountWords`."""
 
-    def decorate(method: Init) -> Init:
-        signature = inspect.signature(method)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        named = [option.parameter() for option in options.options()]
-        method.__signature__ = signature.replace(parameters=[*own, *named])
-        return method
+    text_column: Column = field(default="text", kw_only=False)
+    """Column or key that holds the text, in mappings, rows and batches."""
+    special_tokens: SpecialTokens | None = None
+    """Tokens that split texts and are not counted, as tokenizers find them (default: BERT's five;
+    <|endoftext|> for words that hold spaces)."""
+    worker_memory: WorkerMemory = 512 << 20
+    """Bytes for the tables of one worker."""
 
-    return decorate
 
+@dataclass(frozen=True, kw_only=True)
+class EncodeTextsOptions(EncodingOptions, TokenizerOptions, TextsOptions):
+    """The options of `EncodeTexts`."""
 
-@dataclass(frozen=True)
-class _Batching:
-    """How many elements are processed together, and how many seconds one waits for others."""
-
-    size: int
-    delay: float
-
-    def __post_init__(self) -> None:
-        numbers = isinstance(self.size, int) and isinstance(self.delay, int | float)
-        if not numbers or self.size < 1 or not self.delay >= 0:
-            raise OptionError("`batch_size` must be 1 or more, and `max_delay` 0 or more")
+    tokenizer: TokenizerPlace = field(kw_only=False)
+    """Tokenizer directory, tokenizer file, name on the Hub, or a `wordpiece_core.Tokenizer`."""
+    text_column: Column = field(default="text", kw_only=False)
+    """Column or key that holds the text."""
+    text_pair_column: Column | None = None
+    """Column or key that holds the second text, for pairs."""
 
 
 class _Texts(beam.PTransform):
@@ -90,10 +101,12 @@ class _Texts(beam.PTransform):
 
     main_tag, dead_letter_tag, is_yaml = "good", "", False
 
-    def _handle_errors(self, error_handling: Mapping[str, str] | None) -> None:
-        """Sets what Beam YAML calls `error_handling`: the name of the output for bad elements."""
-        if error_handling is not None:
-            self.dead_letter_tag, self.is_yaml = error_handling["output"], True
+    def _init(self, options: TextsOptions) -> None:
+        """Keep the options. `error_handling` of Beam YAML names the output for bad elements."""
+        super().__init__()
+        self.batching = options.select(TextsOptions)
+        if options.error_handling is not None:
+            self.dead_letter_tag, self.is_yaml = options.error_handling["output"], True
 
     def with_exception_handling(self, main_tag: str = "good", dead_letter_tag: str = "bad") -> Self:
         """The transform with a second output for elements that cannot be processed, as Beam's own
@@ -147,7 +160,7 @@ class _ProcessTexts(beam.DoFn):
     enough, and at the end of a bundle. `dead_letter_tag`: of the output for bad elements, if there
     is one."""
 
-    def __init__(self, columns: list[str], batching: _Batching, dead_letter_tag: str) -> None:
+    def __init__(self, columns: list[str], batching: TextsOptions, dead_letter_tag: str) -> None:
         self.columns, self.batching, self.dead_letter_tag = columns, batching, dead_letter_tag
 
     def start_bundle(self) -> None:
@@ -177,9 +190,9 @@ class _ProcessTexts(beam.DoFn):
         self.waiting.append(one)
         self.bytes += sum(len(text) for text in one.texts if text is not None)
         if (
-            len(self.waiting) >= self.batching.size
+            len(self.waiting) >= self.batching.batch_size
             or self.bytes > BATCH_BYTES
-            or time.monotonic() - self.since >= self.batching.delay
+            or time.monotonic() - self.since >= self.batching.max_delay
         ):
             yield from self._flushed()
 
@@ -203,7 +216,7 @@ class _ProcessTexts(beam.DoFn):
 
     def _failed(self, one: _Element, error: InputError) -> TaggedOutput:
         """The element in the output for bad ones. Without one, raises the error."""
-        error = InputError(f"element {shown(one.element)}: {error}")
+        error = InputError(f"element {shown(one.element)}: {error.template}")
         if not self.dead_letter_tag:
             raise error
         add_metrics(failures=1)
@@ -223,18 +236,7 @@ beam.coders.registry.register_coder(WordCount, beam.coders.RowCoder)
 
 class CountWords(_Texts):
     """Count the words of texts. Emits rows with `word` (str) and `count` (int), one for each
-    distinct word of a window.
-
-    Args:
-        text_column: The column or key that holds the text, in mappings, rows and batches.
-        special_tokens: Tokens that split texts and are not counted, as tokenizers find them. None:
-            BERT's five, or <|endoftext|> for words that hold spaces.
-        worker_memory: Bytes for the tables of one worker.
-        batch_size: Maximum number of elements that are counted together.
-        max_delay: How many seconds an element waits for others, at most. (It waits no longer than
-            the bundle either.)
-        error_handling: `{"output": NAME}` of Beam YAML; in Python use `with_exception_handling`.
-        **text: The options of `wordpiece_core.TextOptions`.
+    distinct word of a window. `CountWordsOptions` has the arguments.
 
     Raises:
         OptionError: For a wrong option.
@@ -248,29 +250,15 @@ class CountWords(_Texts):
     [('a', 2), ('is', 1), ('rose', 2)]
     """
 
-    @_with_options(TextOptions)
-    def __init__(
-        self,
-        text_column: str = "text",
-        *,
-        special_tokens: Sequence[str] | None = None,
-        worker_memory: int | str = "512MiB",
-        batch_size: int = 4096,
-        max_delay: float = 1.0,
-        error_handling: Mapping[str, str] | None = None,
-        **text: Any,
-    ) -> None:
-        super().__init__()
-        self.options = CountOptions(
-            text_column=text_column,
-            worker_memory=worker_memory,  # type: ignore[arg-type]
-            text=TextOptions.of(**text),
+    @with_options(CountWordsOptions)
+    def __init__(self, options: CountWordsOptions) -> None:
+        self._init(options)
+        text = options.select(TextOptions)
+        self.options = CountingOptions(
+            text_column=options.text_column, worker_memory=options.worker_memory, **vars(text)
         )
-        if special_tokens is None:
-            special_tokens = usual_special_tokens(self.options.text)
-        self.split_at = tokens_in_texts(checked(SpecialTokens(), "special_tokens", special_tokens))
-        self.batching = _Batching(batch_size, max_delay)
-        self._handle_errors(error_handling)
+        special_tokens = options.special_tokens or usual_special_tokens(text)
+        self.split_at = tokens_in_texts(special_tokens)
 
     def expand(self, texts: beam.PCollection) -> Any:
         """Return the rows. Raises OptionError for merging windows, such as sessions: the windows
@@ -297,9 +285,9 @@ class _CountTexts(_ProcessTexts):
 
     def __init__(
         self,
-        options: CountOptions,
+        options: CountingOptions,
         split_at: Sequence[AddedToken],
-        batching: _Batching,
+        batching: TextsOptions,
         dead_letter_tag: str,
     ) -> None:
         super().__init__([options.text_column], batching, dead_letter_tag)
@@ -330,7 +318,7 @@ class _CountTexts(_ProcessTexts):
             if len(self.counters) >= MOST_WINDOWS:
                 oldest = next(iter(self.counters))
                 yield from self._taken(oldest, self.counters.pop(oldest))
-            text = self.options.text.for_kernel()
+            text = self.options.for_kernel()
             self.counters[window] = _kernel.WordCounter(
                 text, most_bytes=self.memory, split_at=self.split_at
             )
@@ -371,22 +359,10 @@ class EncodeTexts(_Texts):
     WordPiece vocabulary of 30,522 tokens takes about half a megabyte of the pipeline's graph, and a
     BPE vocabulary of 128,000 tokens 1.3 MB.
 
-    Args:
-        tokenizer: A tokenizer directory, a tokenizer file, a name on the Hub, or a
-            `wordpiece_core.Tokenizer`.
-        text_column: The column or key that holds the text.
-        text_pair_column: The column or key that holds the second text, for pairs.
-        lowercase: Override the tokenizer.
-        unk_scope: Replace the complete "word" or only the "character" with [UNK].
-        batch_size: Maximum number of elements that are encoded together.
-        max_delay: How many seconds an element waits for others, at most. (It waits no longer than
-            the bundle either.)
-        error_handling: `{"output": NAME}` of Beam YAML; in Python use `with_exception_handling`.
-        **encoding: The options of `wordpiece_core.EncodingOptions`.
+    `EncodeTextsOptions` has the arguments.
 
     Raises:
-        OptionError: For a wrong option, and for options that do not fit the tokenizer. The error
-            for an unknown option is also a TypeError.
+        OptionError: For a wrong option, and for options that do not fit the tokenizer.
         InputError: For a tokenizer that cannot be read; while the pipeline runs, for an element
             without the column or without text, or that has a column `input_ids` already; see
             `with_exception_handling`.
@@ -398,38 +374,22 @@ class EncodeTexts(_Texts):
     {'text': 'unaffordable', 'input_ids': [1, 3, 4, 5, 2]}
     """
 
-    @_with_options(EncodingOptions)
-    def __init__(
-        self,
-        tokenizer: str | Tokenizer,
-        text_column: str = "text",
-        *,
-        text_pair_column: str | None = None,
-        lowercase: bool | None = None,
-        unk_scope: str = "word",
-        batch_size: int = 4096,
-        max_delay: float = 1.0,
-        error_handling: Mapping[str, str] | None = None,
-        **encoding: Any,
-    ) -> None:
-        super().__init__()
-        reading = TokenizerOptions(lowercase=lowercase)
-        choice = TokenizerChoice(tokenizer=tokenizer, reading=reading, unk_scope=unk_scope)
+    @with_options(EncodeTextsOptions)
+    def __init__(self, options: EncodeTextsOptions) -> None:
+        self._init(options)
         self.options = ShardOptions(
-            text_column=text_column,
-            text_pair_column=text_pair_column,
-            encoding=EncodingOptions.of(**encoding),
+            text_column=options.text_column,
+            text_pair_column=options.text_pair_column,
+            **vars(options.select(EncodingOptions)),
         )
-        self.batching = _Batching(batch_size, max_delay)
-        self._handle_errors(error_handling)
-        self.tokenizer = choice.load()
+        self.tokenizer = options.load_tokenizer()
         check_fit(self.options, self.tokenizer)
 
     def expand(self, texts: beam.PCollection) -> Any:
         """Return the elements with `input_ids` and the requested columns."""
         columns = [self.options.text_column, self.options.text_pair_column]
         named = [column for column in columns if column is not None]
-        encoding, kind = self.options.encoding, texts.element_type
+        encoding, kind = self.options.select(EncodingOptions), texts.element_type
         fn = _EncodeTexts(self.tokenizer, encoding, named, self.batching, self.dead_letter_tag)
         # Beam 2.77 loses what `finish_bundle` gives to a step that takes batches, as that of
         # WriteToParquet does. To one that takes elements it loses nothing.
@@ -457,7 +417,7 @@ def _encoded_type(kind: Any, columns: list[str], options: EncodingOptions) -> An
     for missing in (column for column in columns if column not in names):
         raise InputError(f"EncodeTexts: no column {missing!r} in the rows, only {shown(names)}")
     if options.id_type == "uint16":
-        raise OptionError("id_type: uint16 is not a type of Beam rows; remove it")
+        raise OptionError(f"{opt.id_type}: uint16 is not a type of Beam rows; remove it")
     may_be_null = any(type(None) in get_args(of) for name, of in fields if name in columns)
     added = {name: ROW_TYPES[name] for name in ("input_ids", *options.columns)}
     _check_free(names, added)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from reprlib import Repr
 
@@ -18,6 +18,50 @@ class _Short(Repr):
 
 _SHORT = _Short()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
+
+
+class _OptionNames:
+    """Placeholders for the names of options in a message.
+
+    Each caller reads the names as they write them, for example `--max-length` on the command line.
+
+    >>> str(OptionError(f"{opt.padding}: also set {opt.max_length}"))
+    'padding: also set `max_length`'
+    >>> spelled(f"remove {opt['padding=False']}", lambda name, value: f"--no-{name}")
+    'remove --no-padding'
+    """
+
+    def __getattr__(self, name: str) -> str:
+        return self[name]
+
+    def __getitem__(self, name: str) -> str:
+        return f"\ufdd0{name}\ufdd1"  # noncharacters, which no message has otherwise
+
+
+opt = _OptionNames()
+Spelling = Callable[[str, str], str]
+"""From the name of an option, and "=False" or an empty text, to what a caller calls it."""
+_PLACEHOLDER = re.compile("\ufdd0(\\w+)((?:=False)?)\ufdd1")
+_WRITTEN = re.compile(r"`(\w+)((?:=False)?)`")
+
+
+def spelled(message: str, spell: Spelling | None = None) -> str:
+    """Return a message with the names of options spelled by a function. Without one they are in
+    backquotes, except at the beginning of the message."""
+
+    def written(found: re.Match[str]) -> str:
+        if spell is not None:
+            return spell(found[1], found[2])
+        name = found[1] + found[2]
+        return name if found.start() == 0 else f"`{name}`"
+
+    return _PLACEHOLDER.sub(written, message)
+
+
+def unspelled(message: str) -> str:
+    """Return a message that was stored or sent as text with placeholders for the names in
+    backquotes."""
+    return _WRITTEN.sub(lambda found: opt[found[1] + found[2]], message)
 
 
 class WordpieceError(Exception):
@@ -38,17 +82,22 @@ class WordpieceError(Exception):
     exit_status = 1
 
     def __init__(self, message: str = "") -> None:
-        message = message.replace("\n", "\\n").replace("\r", "\\r")
-        super().__init__(message)
+        self.template = message.replace("\n", "\\n").replace("\r", "\\r")
+        super().__init__(spelled(self.template))
+
+    def spell(self, spell: Spelling) -> None:
+        """Spell the names of options in the message by a function, as `spelled` does."""
+        self.args = (spelled(self.template, spell),)
 
     @staticmethod
     def from_traceback(text: str) -> WordpieceError | None:
-        """The last error of this project in the text of a traceback, or None."""
+        """Return the last error of this project in the text of a traceback, or None. Names of
+        options are placeholders again."""
         kinds = {f"{kind.__module__}.{kind.__qualname__}": kind for kind in _kinds(WordpieceError)}
         for line in reversed(text.split("\n")):
             name, _, message = line.strip().partition(": ")
             if name in kinds:
-                return kinds[name](message)
+                return kinds[name](unspelled(message))
         return None
 
 
@@ -106,10 +155,6 @@ class OptionError(WordpieceError):
     """A wrong argument or a wrong configuration (exit status 2)."""
 
     exit_status = 2
-
-
-class UnknownOptionError(OptionError, TypeError):
-    """An option that does not exist: for Python an unexpected keyword argument."""
 
 
 def is_fault(error: BaseException) -> bool:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
-from wordpiece_core.options import MOST_COUNT
+from wordpiece_core.option_types import MOST_COUNT
 from wordpiece_core.symbols import BYTES
 from wordpiece_core.tokenizer.library import LibraryEncoder, no_token
 from wordpiece_core.tokenizer.tokenizer import Tokenizer

@@ -1,31 +1,34 @@
-"""The options of text handling, training and encoding. Each is declared once, with its type,
-default, bounds and help (`wordpiece_core.declaration`)."""
+"""The options of text handling, training and encoding (see `wordpiece_core.declared`)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, get_args
 
-from wordpiece_core.declaration import (
+from annotated_types import Ge, Le
+
+from wordpiece_core.declared import (
     IDS,
     MAIN,
+    RARE,
     TOKENIZER,
-    Declared,
+    Form,
+    Options,
     checked,
-    option,
-    same_option,
-)
-from wordpiece_core.errors import InputError, OptionError, shown
-from wordpiece_core.option_kinds import (
-    Choice,
-    Flag,
-    Names,
-    Text,
-    Whole,
+    declared,
     is_utf8,
     refusal,
+)
+from wordpiece_core.errors import InputError, OptionError, opt, shown
+from wordpiece_core.option_types import (
+    MOST_CHARACTERS,
+    Characters,
+    Count,
+    Text,
+    Tokens,
+    check_option,
 )
 from wordpiece_core.symbols import (
     ALWAYS,
@@ -42,52 +45,53 @@ from wordpiece_core.text_parts import (
     GPT2,
     LONGEST_SEGMENT,
     NORMALIZERS,
-    PRE_TOKENIZERS,
     WHITESPACE,
-    PreTokenizers,
+    Normalizer,
+    check_pre_tokenizers,
+    parse_pre_tokenizers,
     pre_tokenizer_parts,
     sequence,
     split,
 )
 
-MODELS = WORDPIECE, BPE, UNIGRAM = ("wordpiece", "bpe", "unigram")
-WORD_BOUNDARIES = (WORD_END, SPACE_MARK, BYTES)
-CRITERIA = ("pmi", "likelihood", "frequency")
-ALPHABET_ORDERS = ("sorted", "first_seen")
-TRUNCATIONS = ("longest_first", "only_first", "only_second")
-ENCODING_NAMES = (
-    *("r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony"),
-    *("llama3", "qwen"),
-)
-"""Those of ranks that are read (`tokenizer.formats.tiktoken_ranks`)."""
-ID_TYPES = ("int32", "uint16")
-WITH_BERT = " with bert, whitespace"
+WORDPIECE: Final = "wordpiece"
+BPE: Final = "bpe"
+UNIGRAM: Final = "unigram"
 END_OF_TEXT, UNK = "<|endoftext|>", "[UNK]"
 TOKEN_ROLES = ("unk_token", "bos_token", "eos_token", "pad_token", "mask_token")
 BOUNDARIES = ("prepend_bos", "append_eos", "bos_token", "eos_token")
-PLACES_OF_TOKENS = ("append", "unused")
-PARSE, AS_TEXT, ERROR = SPECIAL_TOKENS_IN_TEXT = ("parse", "text", "error")
-UNK_SCOPES = ("word", "character")
-ENCODING_COLUMNS = (
-    *("attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "word_ids"),
-    "num_tokens",
-)
+AS_TEXT = "text"
 NO_LIMIT = 2**32 - 1
 SEEDS = 1_000_000
 MOST_PADDED = 2**24  # tokens, as the kernel has it
-MOST_THREADS = 1024
-
-# The largest values of numbers; the smallest is 1.
-MOST_COUNT = 2**63 - 1
 ALL = "all"  # in place of a number
-MOST_TOKENS = 2**31 - 1  # ids are int32, and so are the lengths of rows
-MOST_CHARACTERS = NO_LIMIT
 
-# The smallest memory, in bytes. Less saves nothing (measured: benchmarks/memory.md): with smaller
-# tables, frequent words are passed on so often that they need more memory than the tables save.
-LEAST_WORKER_MEMORY = 16 << 20
-# For the rounds of the command. Their pipelines need several times as much beside it.
-LEAST_DRIVER_MEMORY = 64 << 20
+Model = Literal["wordpiece", "bpe", "unigram"]
+WordBoundary = Literal["</w>", "▁", "bytes"]
+Criterion = Literal["pmi", "likelihood", "frequency"]
+UnkScope = Literal["word", "character"]
+SpecialTokensInText = Literal["parse", "text", "error"]
+EncodingName = Literal[
+    "r50k_base", "p50k_base", "cl100k_base", "o200k_base", "o200k_harmony", "llama3", "qwen"
+]
+"""Encodings of tiktoken (`tokenizer.formats.tiktoken_ranks`)."""
+Truncation = Literal["longest_first", "only_first", "only_second"]
+EncodingColumn = Literal[
+    "attention_mask",
+    "token_type_ids",
+    "special_tokens_mask",
+    "offset_mapping",
+    "word_ids",
+    "num_tokens",
+]
+PreTokenizer = Annotated[
+    str | Sequence[str],
+    Form("LIST|REGEX", "", parse_pre_tokenizers, check=check_pre_tokenizers),
+]
+ENCODING_COLUMNS: tuple[EncodingColumn, ...] = get_args(EncodingColumn)
+ENCODING_NAMES: tuple[str, ...] = get_args(EncodingName)
+TRUNCATIONS: tuple[Truncation, ...] = get_args(Truncation)
+Threads = Annotated[int, Ge(1), Le(1024)]
 
 # The characters at which programs end a line: Python's `readlines` at the first two,
 # `str.splitlines` at all of them.
@@ -95,124 +99,168 @@ LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _TRIMMED = "".join(WHITE_SPACE) + LINE_ENDS + "\x1f\ufeff"  # some readers of vocab.txt trim these
 
 
-class SpecialTokens(Names):
-    """Comma-separated tokens, or "bert"."""
+def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
+    """Return the special tokens in id order. Raises ValueError for tokens that a vocabulary cannot
+    have.
 
-    def check(self, value: Any) -> tuple[str, ...]:
-        if isinstance(value, str) and value != "bert":
-            value = super().check(value)
-        return special_token_list(value)
+    "bert": [PAD] at 0, [UNK] [CLS] [SEP] [MASK] at 100 to 103, [unusedN] around them up to 998.
+    """
+    if special_tokens == "bert":
+        unused = [f"[unused{n}]" for n in range(994)]
+        return ("[PAD]", *unused[:99], "[UNK]", "[CLS]", "[SEP]", "[MASK]", *unused[99:])
+    if isinstance(special_tokens, str):
+        special_tokens = [special_tokens]
+    if not isinstance(special_tokens, list | tuple):  # a set has no order
+        raise refusal(special_tokens, 'a list or "bert"')
+    tokens = tuple(special_tokens)
+    for token in tokens:
+        if not isinstance(token, str) or token.strip() == "":
+            raise refusal(token, "a token")
+        checked(str, token)
+        check_line(token)
+        if tokens.count(token) > 1:
+            raise ValueError(f"{shown(token)} is given twice; give it once")
+    return tokens
 
 
-@dataclass(frozen=True)
-class TextOptions(Declared):
+def _parse_special_tokens(text: str) -> Sequence[str] | str:
+    return text if text == "bert" else [t for item in text.split(",") if (t := item.strip())]
+
+
+def check_line(token: str, more: str = "") -> None:
+    """Raise ValueError if a line of a `vocab.txt` cannot hold a token followed by `more`. Every
+    program must read the line as it was written: `tokenizers`, `transformers`, and programs that
+    trim lines or end them at other characters than a line feed."""
+    line = token + more
+    reason = None
+    if any(end in line for end in LINE_ENDS):
+        reason = "a line end"
+    elif line.strip(_TRIMMED) != line:
+        reason = "white space, or a byte order mark, at an end"
+    elif not is_utf8(line):
+        reason = "half a surrogate pair, which UTF-8 cannot hold"
+    elif "\0" in line:
+        reason = "the character NUL"
+    if reason is not None or not line:
+        raise ValueError(
+            f"{token!r} has {reason or 'no characters'}; a line of vocab.txt cannot hold it"
+        )
+
+
+SpecialTokens = Annotated[
+    Literal["bert"] | Sequence[str],
+    Form("LIST|bert", "", _parse_special_tokens, check=special_token_list),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(Options, section=TOKENIZER):
     """How text becomes words: the switches of `tokenizers`' BertNormalizer, and the pre-tokenizer.
 
-    Raises OptionError for a value that an option does not take, and for an unknown name:
+    Raises OptionError for a value that an option does not take, and for switches that do not fit
+    the pre-tokenizer.
 
-    >>> TextOptions.of(lowercas=False)
-    Traceback (most recent call last):
-    wordpiece_core.errors.UnknownOptionError: unknown option lowercas; did you mean lowercase?
+    >>> TextOptions(lowercase=False).to_dict()["clean_text"]
+    True
     """
 
-    SECTION = TOKENIZER
-
-    lowercase: bool = option(
-        None, Flag(), "Lowercase the text.", shown_default=f"on{WITH_BERT}", section=MAIN
-    )
-    strip_accents: bool | None = option(
-        None, Flag(), "Remove accents.", shown_default="as lowercase"
-    )
-    clean_text: bool = option(
-        None,
-        Flag(),
-        "Remove control characters.",
-        shown_default=f"on{WITH_BERT}",
-        in_config=True,
-    )
-    handle_chinese_chars: bool = option(
-        None,
-        Flag(),
-        "Make each CJK character a word.",
-        shown_default=f"on{WITH_BERT}",
-        in_config=True,
-    )
-    pre_tokenizer: str | Sequence[str] = option(
-        BERT,
-        PreTokenizers(),
-        f"Pre-tokenizer: {', '.join(PRE_TOKENIZERS)}, a regular expression, or a list of them.",
-    )
-    normalizer: Sequence[str] = option(
-        (),
-        Names("normalizers", tuple(NORMALIZERS)),
-        f"Normalizers, applied first: {', '.join(NORMALIZERS)}.",
-        shown_default="none",
-    )
+    lowercase: Annotated[bool | None, MAIN] = None
+    """Lowercase the text (default: on with bert, whitespace)."""
+    strip_accents: bool | None = None
+    """Remove accents (default: as lowercase)."""
+    pre_tokenizer: PreTokenizer | None = None
+    """Pre-tokenizer: bert, whitespace, none, digits, gpt2, cl100k, o200k, llama3, qwen2, tekken,
+    deepseek, a regular expression, or a list of them (default: bert)."""
+    normalizer: Annotated[Sequence[Normalizer], Form("LIST")] = ()
+    """Normalizers, applied first: nfc, nfd, nfkc, nfkd, lowercase, strip_accents (default: none).
+    """
+    clean_text: Annotated[bool | None, RARE] = None
+    """Remove control characters (default: on with bert, whitespace)."""
+    handle_chinese_chars: Annotated[bool | None, RARE] = None
+    """Make each CJK character a word (default: as `clean_text`)."""
 
     def __post_init__(self) -> None:
         """The switches of BERT's normalizer are off for words that are not split as BERT's."""
         super().__post_init__()
-        is_as_bert = bool({BERT, WHITESPACE}.intersection(self.pre_tokenizers))
-        for name in ("lowercase", "clean_text", "handle_chinese_chars", "strip_accents"):
-            if getattr(self, name) and not is_as_bert:
-                hint = f"; set `normalizer` {name}" if name in NORMALIZERS else ""
+        for name in (*_SWITCHES, "strip_accents"):
+            if getattr(self, name) and not self.is_as_bert:
+                hint = f"; set {opt.normalizer} {name}" if name in NORMALIZERS else ""
                 raise OptionError(
-                    f"{name}: not with `pre_tokenizer` {self.pre_tokenizer}, which"
-                    f" takes text as it is{hint}"
+                    f"{opt[name]}: not with {opt.pre_tokenizer} {self.pre_tokenizer}, which keeps"
+                    f" the text unchanged{hint}"
                 )
-            if getattr(self, name) is None and name != "strip_accents":
-                object.__setattr__(self, name, is_as_bert)
         if self.is_composed:
             self._check_parts()
 
     def _check_parts(self) -> None:
-        """OptionError for a regular expression that is not known here."""
+        """Raise OptionError for a regular expression that is not supported."""
         from wordpiece_core import _kernel
 
         try:
             _kernel.Composed(*self.composed, of_bytes=False)
         except InputError as error:
-            raise OptionError(f"pre_tokenizer: {error}") from error
+            raise OptionError(f"{opt.pre_tokenizer}: {error.template}") from error
+
+    def _values(self) -> dict[str, Any]:
+        """Return the options by name, with the defaults that depend on the pre-tokenizer."""
+        values = {name: getattr(self, name) for name in TEXT_OPTIONS}
+        unset = (name for name in _SWITCHES if values[name] is None)
+        usual = {"pre_tokenizer": self.pre_tokenizer or BERT}
+        return values | usual | dict.fromkeys(unset, self.is_as_bert)
+
+    def resolve(self) -> TextOptions:
+        """Return the text options with the defaults that depend on the pre-tokenizer."""
+        values = self._values()
+        is_resolved = type(self) is TextOptions and values == vars(self)
+        return self if is_resolved else TextOptions(**values)
+
+    @property
+    def is_as_bert(self) -> bool:
+        """True if text is split at white space, as BERT does."""
+        return bool({BERT, WHITESPACE}.intersection(self.pre_tokenizers))
 
     @property
     def pre_tokenizers(self) -> tuple[str, ...]:
-        """The pre-tokenizers, also if there is one alone."""
-        names = self.pre_tokenizer
+        """The pre-tokenizers, even if there is only one."""
+        names = self.pre_tokenizer or BERT
         return (names,) if isinstance(names, str) else tuple(names)
 
     @property
     def is_composed(self) -> bool:
-        """Whether more is asked for than BERT's words, those between white space or GPT-2's."""
-        return bool(self.normalizer) or self.pre_tokenizer not in (BERT, WHITESPACE, GPT2)
+        """True if text is split in another way than by BERT, white space or GPT-2."""
+        is_usual = self.pre_tokenizer in (None, BERT, WHITESPACE, GPT2)
+        return bool(self.normalizer) or not is_usual
 
     @property
     def holds_spaces(self) -> bool:
-        """Whether words hold the white space of the text."""
-        return not {BERT, WHITESPACE}.intersection(self.pre_tokenizers)
+        """True if words include the white space of the text."""
+        return not self.is_as_bert
 
     @property
     def composed(self) -> tuple[str | None, str | None]:
-        """The normalizer and the pre-tokenizer, as JSON."""
-        normalizers = [NORMALIZERS[name] for name in self.normalizer]
+        """The normalizer and the pre-tokenizer as JSON."""
+        normalizers, values = [NORMALIZERS[name] for name in self.normalizer], self._values()
         names = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
-        switches = {name: getattr(self, name) for name in names}
+        switches = {name: values[name] for name in names}
         if any(switches.values()):
             normalizers.append({"type": "BertNormalizer", **switches})
         parts = pre_tokenizer_parts(self.pre_tokenizers)
         return sequence(normalizers, "normalizers"), sequence(parts, "pretokenizers")
 
-    def plain(self) -> dict[str, Any]:
-        """The options as values that JSON can hold."""
-        return {name: _listed(value) for name, value in asdict(self).items()}
+    def to_dict(self) -> dict[str, Any]:
+        """Return the resolved options as values that JSON can hold."""
+        return {name: _as_json(value) for name, value in self._values().items()}
 
     def resolved(self) -> dict[str, Any]:
-        """The options, with what those that are not given depend on."""
-        strip_accents = self.lowercase if self.strip_accents is None else self.strip_accents
-        return asdict(self) | {"strip_accents": strip_accents}
+        """Return the resolved options by name, including `strip_accents`."""
+        values = self._values()
+        if values["strip_accents"] is None:
+            values["strip_accents"] = values["lowercase"]
+        return values
 
     def for_kernel(self) -> dict[str, Any]:
-        """The options as the kernel takes them. For counting, a text that is not split into words
-        becomes segments of a bounded length."""
+        """Return the options as the kernel takes them. For counting, a text that is not split into
+        words becomes segments of a bounded length."""
         options = self.resolved()
         del options["normalizer"]
         if self.is_composed:
@@ -223,12 +271,12 @@ class TextOptions(Declared):
         return options
 
 
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+_SWITCHES = ("lowercase", "clean_text", "handle_chinese_chars")
+TEXT_OPTIONS = (*_SWITCHES, "strip_accents", "pre_tokenizer", "normalizer")
 
 
-@dataclass(frozen=True)
-class EncodingOptions(Declared):
+@dataclass(frozen=True, kw_only=True)
+class EncodingOptions(Options, section=IDS):
     """How texts, or pairs of texts, become rows of ids. Lengths are in tokens.
 
     >>> from wordpiece_core import Tokenizer
@@ -237,66 +285,55 @@ class EncodingOptions(Declared):
     >>> tok.encode_batch(["hug"], options=options).table.to_pylist()
     [{'input_ids': [2, 4, 3, 0, 0], 'attention_mask': [1, 1, 1, 0, 0]}]
 
-    With `padding` or `stride`, and where documents are packed, `max_length` must not be more than
-    `MOST_PADDED`: the size of the rows then depends on it, and not on the texts. Raises OptionError
-    for a value that an option does not take, and for options that contradict each other.
+    With `padding` or `stride`, and for packed documents, `max_length` must not exceed
+    `MOST_PADDED`, because memory then depends on it and not on the texts. Raises OptionError for a
+    value that an option does not take, and for options that contradict each other.
     """
 
-    SECTION = IDS
-
-    add_special_tokens: bool = option(
-        True, Flag(), "Put [CLS] and [SEP] around texts.", off="--no-special-tokens"
-    )
-    append_eos: bool = option(
-        False, Flag(), "End each text with the tokenizer's eos_token, or `eos_token`."
-    )
-    eos_token: str | None = option(
-        None, Text("TOKEN"), "Token for `append_eos`.", shown_default="the tokenizer's"
-    )
-    prepend_bos: bool = option(False, Flag(), "Begin each text with its bos_token, or `bos_token`.")
-    bos_token: str | None = option(
-        None, Text("TOKEN"), "Token for `prepend_bos`.", shown_default="the tokenizer's"
-    )
-    special_tokens_in_text: str = option(
-        PARSE,
-        Choice(SPECIAL_TOKENS_IN_TEXT),
-        "Special tokens written in a text: parse them, treat them as plain text (for untrusted"
-        " text), or fail.",
-    )
-    max_length: int | None = option(
-        None,
-        Whole(MOST_TOKENS),
-        "Maximum number of tokens per row; longer rows are truncated.",
-        section=MAIN,
-    )
-    truncation: str = option("longest_first", Choice(TRUNCATIONS), "Text of a pair to truncate.")
-    stride: int | None = option(
-        None,
-        Whole(MOST_TOKENS, least=0),
-        "Put truncated tokens into additional rows that overlap by this many tokens.",
-    )
-    padding: bool = option(False, Flag(), "Pad rows to `max_length`.")
-    columns: tuple[str, ...] = option(
-        (),
-        Names("columns", ENCODING_COLUMNS),
-        f"Additional columns: {', '.join(ENCODING_COLUMNS)}.",
-    )
-    id_type: str = option("int32", Choice(ID_TYPES), "Type of input_ids.")
+    max_length: Annotated[Tokens | None, MAIN] = None
+    """Maximum number of tokens per row; longer rows are truncated."""
+    add_special_tokens: bool = True
+    """Put [CLS] and [SEP] around texts."""
+    append_eos: bool = False
+    """End each text with the tokenizer's eos_token, or `eos_token`."""
+    eos_token: Text | None = None
+    """Token for `append_eos` (default: the tokenizer's)."""
+    prepend_bos: bool = False
+    """Begin each text with its bos_token, or `bos_token`."""
+    bos_token: Text | None = None
+    """Token for `prepend_bos` (default: the tokenizer's)."""
+    special_tokens_in_text: SpecialTokensInText = "parse"
+    """Special tokens written in a text: parse them, treat them as plain text (for untrusted text),
+    or fail."""
+    truncation: Truncation = "longest_first"
+    """Text of a pair to truncate."""
+    stride: Annotated[int, Ge(0), Le(2**31 - 1)] | None = None
+    """Put truncated tokens into additional rows that overlap by this many tokens."""
+    padding: bool = False
+    """Pad rows to `max_length`."""
+    columns: Annotated[Sequence[EncodingColumn], Form("LIST")] = ()
+    """Additional columns: attention_mask, token_type_ids, special_tokens_mask, offset_mapping,
+    word_ids, num_tokens."""
+    id_type: Literal["int32", "uint16"] = "int32"
+    """Type of input_ids."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, wanted in (("bos_token", "prepend_bos"), ("eos_token", "append_eos")):
             if getattr(self, name) is not None and not getattr(self, wanted):
-                raise OptionError(f"{name}: also set `{wanted}`")
-        if self.max_length is None and (self.padding or self.stride is not None):
-            raise OptionError(f"{'padding' if self.padding else 'stride'}: also set `max_length`")
+                raise OptionError(f"{opt[name]}: also set {opt[wanted]}")
         if self.padding or self.stride is not None:
-            wanted = f"{MOST_PADDED:,} or less, with {'padding' if self.padding else 'stride'}"
-            _check((self.max_length or 0) <= MOST_PADDED, "max_length", self.max_length, wanted)
+            name, length = "padding" if self.padding else "stride", self.max_length
+            if length is None:
+                raise OptionError(f"{opt[name]}: also set {opt.max_length}")
+            if length > MOST_PADDED:
+                raise OptionError(
+                    f"{opt.max_length}: {length} is not {MOST_PADDED:,} or less, with {opt[name]}"
+                )
 
     @property
     def marks_boundaries(self) -> bool:
-        """Whether texts have a token of their own at their beginning or end."""
+        """True if a token marks where each text begins or ends."""
         return self.append_eos or self.prepend_bos
 
     @property
@@ -309,12 +346,8 @@ class EncodingOptions(Declared):
         )
 
 
-def _role(of: str, usual: str) -> Any:
-    return option(None, Text("TOKEN"), f"Token that {of}.", shown_default=usual)
-
-
-@dataclass(frozen=True)
-class TrainingOptions(Declared):
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(Options, section=TOKENIZER):
     """How a vocabulary is trained. Lengths are in characters.
 
     Raises OptionError for a value that an option does not take, and for what can be known to be
@@ -325,111 +358,76 @@ class TrainingOptions(Declared):
     wordpiece_core.errors.OptionError: criterion: 'best' is not one of pmi, likelihood, frequency
     """
 
-    SECTION = TOKENIZER
-
-    vocab_size: int = option(
-        30_522,
-        Whole(MOST_TOKENS),
-        "Size of the vocabulary, including special tokens and the alphabet.",
-        section=MAIN,
-    )
-    model: str = option("wordpiece", Choice(MODELS), "Algorithm to train.", section=MAIN)
-    word_boundary: str = option(
-        None,
-        Choice(WORD_BOUNDARIES),
-        "Word-boundary marker of BPE: after words, before words, or GPT-2's byte alphabet.",
-        shown_default="</w>; unigram: ▁",
-    )
-    byte_fallback: bool = option(
-        False,
-        Flag(),
-        "Add a token for each byte, so that no character is unknown.",
-    )
-    seed_size: int = option(
-        SEEDS,
-        Whole(MOST_TOKENS),
-        "Only for unigram: number of initial substrings.",
-        in_config=True,
-    )
-    criterion: str = option(
-        None, Choice(CRITERIA), "Score of pairs.", shown_default="pmi; bpe: frequency"
-    )
-    min_pair_count: int | str = option(
-        "auto",
-        Whole(MOST_COUNT, word="auto"),
-        "Minimum pair count; auto starts high and decays.",
-    )
-    min_word_count: int = option(
-        1, Whole(MOST_COUNT), "Minimum count of a word; rarer words are left out."
-    )
-    limit_alphabet: int | None = option(
-        None, Whole(MOST_CHARACTERS), "Maximum number of characters in the alphabet."
-    )
-    initial_alphabet: str = option(
-        "", Text("CHARS"), "Characters that are always in the alphabet.", in_config=True
-    )
-    special_tokens: Sequence[str] | str = option(
-        None,
-        SpecialTokens(metavar="LIST|bert"),
-        "Special tokens, comma-separated, from id 0; bert: the ids of the published BERT models.",
-        shown_default="BERT's five",
-        section=MAIN,
-    )
-    unk_token: str | None = _role("replaces unknown text", UNK)
-    bos_token: str | None = _role("begins a text", f"{END_OF_TEXT} with bytes")
-    eos_token: str | None = _role("ends a text", f"{END_OF_TEXT} with bytes")
-    pad_token: str | None = _role("fills rows", "[PAD]")
-    mask_token: str | None = _role("replaces masked tokens", "[MASK]")
-    model_max_length: int | None = option(
-        None,
-        Whole(MOST_TOKENS),
-        "Maximum number of tokens of the model.",
-        shown_default="none",
-    )
-    max_token_length: int | None = option(
-        None,
-        Whole(MOST_CHARACTERS),
-        "Maximum token length in characters; in bytes for byte-level BPE.",
-        shown_default="none; unigram: 16",
-    )
-    max_word_length: int = option(
-        100,
-        Whole(MOST_CHARACTERS),
-        "Maximum word length in characters, for training.",
-    )
-    continuing_prefix: str = option(
-        None,
-        Text(),
-        "Prefix of tokens that continue a word.",
-        shown_default="##; none for bpe and unigram",
-        in_config=True,
-    )
-    alphabet_order: str = option(
-        "sorted", Choice(ALPHABET_ORDERS), "Order of the alphabet's ids.", in_config=True
-    )
+    vocab_size: Annotated[Tokens, MAIN] = 30_522
+    """Size of the vocabulary, including special tokens and the alphabet."""
+    model: Annotated[Model, MAIN] = "wordpiece"
+    """Algorithm to train."""
+    special_tokens: Annotated[SpecialTokens | None, MAIN] = None
+    """Special tokens, comma-separated, from id 0; bert: the ids of the published BERT models
+    (default: BERT's five)."""
+    word_boundary: WordBoundary | None = None
+    """Word-boundary marker of BPE: after words, before words, or GPT-2's byte alphabet (default:
+    </w>; unigram: ▁)."""
+    byte_fallback: bool = False
+    """Add a token for each byte, so that no character is unknown."""
+    criterion: Criterion | None = None
+    """Score of pairs (default: pmi; bpe: frequency)."""
+    min_pair_count: Count | Literal["auto"] = "auto"
+    """Minimum pair count; auto starts high and decays."""
+    min_word_count: Count = 1
+    """Minimum count of a word; rarer words are left out."""
+    limit_alphabet: Characters | None = None
+    """Maximum number of characters in the alphabet."""
+    unk_token: Text | None = None
+    """Token that replaces unknown text (default: [UNK])."""
+    bos_token: Text | None = None
+    """Token that begins a text (default: <|endoftext|> with bytes)."""
+    eos_token: Text | None = None
+    """Token that ends a text (default: <|endoftext|> with bytes)."""
+    pad_token: Text | None = None
+    """Token that fills rows (default: [PAD])."""
+    mask_token: Text | None = None
+    """Token that replaces masked tokens (default: [MASK])."""
+    model_max_length: Tokens | None = None
+    """Maximum number of tokens of the model (default: none)."""
+    max_token_length: Characters | None = None
+    """Maximum token length in characters; in bytes for byte-level BPE (default: none; unigram: 16).
+    """
+    max_word_length: Characters = 100
+    """Maximum word length in characters, for training."""
+    seed_size: Annotated[Tokens, RARE] = SEEDS
+    """Number of initial substrings of unigram."""
+    initial_alphabet: Annotated[str, RARE] = ""
+    """Characters that are always in the alphabet."""
+    continuing_prefix: Annotated[str | None, RARE] = None
+    """Prefix of tokens inside words (default: ##; bpe, unigram: none)."""
+    alphabet_order: Annotated[Literal["sorted", "first_seen"], RARE] = "sorted"
+    """Order of the alphabet's ids."""
 
     def __post_init__(self) -> None:
-        """Also checks what is known about the vocabulary before anything is counted."""
+        """Also check that the vocabulary has room for its special tokens and alphabet."""
         super().__post_init__()
         self._resolve_model()
         self._resolve_special_tokens()
         if self.continuing_prefix or self.model == WORDPIECE:
-            check_token("continuing_prefix", self.continuing_prefix, more="x")
+            _check_line("continuing_prefix", self.prefix, more="x")
         for character in self.initial_alphabet:
-            check_token("initial_alphabet", character)
-        special, alphabet = self.special_tokens, {*self.byte_tokens, *self.wanted_symbols()}
+            _check_line("initial_alphabet", character)
+        special, alphabet = self.listed_tokens, {*self.byte_tokens, *self.wanted_symbols()}
         least = len(alphabet.union(special))
         if least > self.vocab_size:
             and_initial = f" and the initial alphabet of {len(alphabet)}" if alphabet else ""
             raise OptionError(
-                f"vocab_size: {self.vocab_size} is too small for {len(special)} special tokens"
-                f"{and_initial}; make it {least} or more"
+                f"{opt.vocab_size}: {self.vocab_size} is too small for {len(special)} special"
+                f" tokens{and_initial}; make it {least} or more"
             )
 
     def _resolve_special_tokens(self) -> None:
-        """Puts in the usual special tokens; a role that is given to the token that has it anyway
-        is not an option. OptionError if a token with a role is not among them, or if there is none
-        for unknown text."""
+        """Set the default special tokens, and forget a role that its token has anyway.
+
+        Raises OptionError if a token with a role is not among them, or if there is none for unknown
+        text.
+        """
         of_bytes = self.word_boundary == BYTES
         if self.special_tokens is None:
             usual = (END_OF_TEXT,) if of_bytes else SPECIAL_TOKENS
@@ -439,17 +437,29 @@ class TrainingOptions(Declared):
                     object.__setattr__(self, name, END_OF_TEXT)
         roles = self.roles
         for name, token in roles.items():
-            if token not in self.special_tokens:
-                raise OptionError(f"{name}: {token} is not in `special_tokens`")
+            if token not in self.listed_tokens:
+                raise OptionError(f"{opt[name]}: {token} is not in {opt.special_tokens}")
             if ROLES.get(name) == token:
-                object.__setattr__(self, name, None)  # it has this role anyway
+                object.__setattr__(self, name, None)
         if self.model == WORDPIECE and self.unk_token is not None:
-            raise OptionError(f"unk_token: WordPiece always uses {UNK}; remove `unk_token`")
-        if not of_bytes and "unk_token" not in roles and UNK not in self.special_tokens:
-            or_role = "" if self.model == WORDPIECE else ", or set `unk_token`"
             raise OptionError(
-                f"special_tokens: {list(self.special_tokens)} has no {UNK}; add it{or_role}"
+                f"{opt.unk_token}: WordPiece always uses {UNK}; remove {opt.unk_token}"
             )
+        if not of_bytes and "unk_token" not in roles and UNK not in self.listed_tokens:
+            or_role = "" if self.model == WORDPIECE else f", or set {opt.unk_token}"
+            raise OptionError(
+                f"{opt.special_tokens}: {list(self.listed_tokens)} has no {UNK}; add it{or_role}"
+            )
+
+    @property
+    def listed_tokens(self) -> tuple[str, ...]:
+        """The special tokens in id order."""
+        return tuple(self.special_tokens or ())
+
+    @property
+    def prefix(self) -> str:
+        """The continuing prefix, which can be empty."""
+        return self.continuing_prefix or ""
 
     @property
     def roles(self) -> dict[str, str]:
@@ -457,20 +467,20 @@ class TrainingOptions(Declared):
         return {name: token for name in TOKEN_ROLES if (token := getattr(self, name)) is not None}
 
     def _resolve_model(self) -> None:
-        """Puts in what the model decides. OptionError for an option that it does not take."""
+        """Set the defaults of the model. Raises OptionError for an option that it does not have."""
         for name, value in _OF_MODEL[self.model].items():
             found = getattr(self, name)
             if found is None:
                 object.__setattr__(self, name, value)
             elif name in _FIXED[self.model] and found != value:
-                raise OptionError(f"{name}: {found!r} is not for the model {self.model}")
+                raise OptionError(f"{opt[name]}: {found!r} is not for the model {self.model}")
         bytes_alone = self.word_boundary == BYTES
         for name, is_wrong, why in (
             ("seed_size", self.seed_size != SEEDS and self.model != UNIGRAM, "without unigram"),
             (
                 "byte_fallback",
                 self.byte_fallback and self.word_boundary != SPACE_MARK,
-                f"without unigram, or bpe with word_boundary {SPACE_MARK}",
+                f"without unigram, or bpe with {opt.word_boundary} {SPACE_MARK}",
             ),
             (
                 "min_pair_count",
@@ -486,13 +496,13 @@ class TrainingOptions(Declared):
             ("initial_alphabet", bytes_alone and self.initial_alphabet != "", _ALL_BYTES),
         ):
             if is_wrong:
-                raise OptionError(f"{name}: not {why}")
+                raise OptionError(f"{opt[name]}: not {why}")
 
     @property
     def base_alphabet(self) -> Sequence[str]:
-        """The characters that are in the alphabet whatever the words: of bytes, those that GPT-2
-        writes for them; the mark, where it is a symbol."""
-        return ALWAYS.get(self.word_boundary, [])
+        """The characters that are in the alphabet with any words: for bytes, the characters that
+        GPT-2 writes for them; the word boundary, where it is a symbol."""
+        return ALWAYS.get(self.word_boundary or "", [])
 
     @property
     def byte_tokens(self) -> list[str]:
@@ -500,42 +510,44 @@ class TrainingOptions(Declared):
         return byte_tokens(self.byte_fallback)
 
     def symbol(self, character: str, marked: bool) -> str:
-        """A symbol of the alphabet. `marked`: whether it carries the mark of words."""
+        """Return a symbol of the alphabet. `marked`: True if it carries the word boundary."""
         if self.word_boundary == WORD_END:
             return character + WORD_END * marked
-        return self.continuing_prefix * marked + character
+        return self.prefix * marked + character
 
     def wanted_symbols(self) -> set[str]:
-        """The symbols that are in the alphabet whatever the words."""
+        """Return the symbols that are in the alphabet with any words."""
         forms = {self.symbol(c, marked) for c in self.initial_alphabet for marked in (False, True)}
         return forms.union(self.base_alphabet)
 
     def word_marks(self, text: TextOptions) -> str | None:
-        """How the kernel marks the words of this training. None: as WordPiece does; else a word
-        boundary; GPT2: words are bytes as they are, with no space put before them. `text`: how text
-        was split into words. OptionError if such words are not for this training."""
+        """Return how the kernel marks the words of this training: None as WordPiece does, a word
+        boundary, or GPT2 for words that are bytes with no space put before them.
+
+        Raises OptionError if words that `text` splits are not for this training.
+        """
         if self.word_boundary == BYTES and (text.is_composed or text.pre_tokenizer == GPT2):
             return GPT2
         if text.holds_spaces:
             raise OptionError(
-                f"pre_tokenizer: words of {text.pre_tokenizer} hold spaces, and work"
-                f" only with model bpe and word_boundary {BYTES}; or put bert or whitespace first"
+                f"{opt.pre_tokenizer}: words of {text.pre_tokenizer} hold spaces, and work only"
+                f" with {opt.model} bpe and {opt.word_boundary} {BYTES}; or put bert or whitespace"
+                " first"
             )
         if text.is_composed and self.word_boundary == SPACE_MARK:
             raise OptionError(
-                f"`pre_tokenizer`, `normalizer`: with `word_boundary`"
-                f" {SPACE_MARK}, only bert and whitespace are supported"
+                f"{opt.pre_tokenizer}, {opt.normalizer}: with {opt.word_boundary} {SPACE_MARK},"
+                " only bert and whitespace are supported"
             )
         return self.word_boundary if self.model == BPE else None
 
-    def plain(self) -> dict[str, Any]:
-        """The options that the model has, as values that JSON can hold."""
-        value = asdict(self) | {"special_tokens": list(self.special_tokens)}
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options that the model has, as values that JSON can hold."""
         unused = {WORDPIECE: OF_OTHER_MODELS, BPE: ("seed_size",)}.get(self.model, ())
-        return {name: item for name, item in value.items() if name not in unused}
+        return {name: value for name, value in super().to_dict().items() if name not in unused}
 
 
-_ALL_BYTES = f"with word_boundary {BYTES}: its alphabet is all bytes"
+_ALL_BYTES = f"with {opt.word_boundary} {BYTES}: its alphabet is all bytes"
 OF_OTHER_MODELS = ("word_boundary", "byte_fallback", "seed_size")
 _OF_MODEL: dict[str, dict[str, Any]] = {  # what options are if they are not given
     WORDPIECE: {"criterion": "pmi", "continuing_prefix": "##", "word_boundary": None},
@@ -553,7 +565,7 @@ _FIXED = {  # and cannot be anything else
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExtensionOptions(Declared):
+class ExtensionOptions(Options, section=TOKENIZER):
     """How a vocabulary is extended. `new_tokens` or `vocab_size` says by how much; with
     `into="unused"` neither needs to be given, and all free slots are filled.
 
@@ -565,103 +577,64 @@ class ExtensionOptions(Declared):
     wordpiece_core.errors.OptionError: vocab_size: not with `into` unused; set `new_tokens`
     """
 
-    SECTION = TOKENIZER
-
-    new_tokens: int | None = option(
-        None,
-        Whole(MOST_TOKENS),
-        "Number of tokens to add.",
-        shown_default="all [unusedN] with `into` unused",
-        section=MAIN,
-    )
-    vocab_size: int | None = option(
-        None,
-        Whole(MOST_TOKENS),
-        "Final size of the vocabulary, instead of the number to add.",
-        section=MAIN,
-    )
-    into: str = option(
-        "append",
-        Choice(PLACES_OF_TOKENS),
-        "Put new tokens at the end, or in place of [unusedN] tokens.",
-        section=MAIN,
-    )
-    criterion: str = same_option(TrainingOptions, "criterion")
-    min_pair_count: int | str = same_option(TrainingOptions, "min_pair_count")
-    min_word_count: int = same_option(TrainingOptions, "min_word_count")
-    new_characters: int | str = option(
-        0,
-        Whole(MOST_CHARACTERS, least=0, word=ALL),
-        "Maximum number of missing characters to add, the most frequent first.",
-        shown_default="0",
-    )
-    max_token_length: int | None = same_option(TrainingOptions, "max_token_length")
+    new_tokens: Annotated[Tokens | None, MAIN] = None
+    """Number of tokens to add (default: all [unusedN] with `into` unused)."""
+    vocab_size: Annotated[Tokens | None, MAIN] = None
+    """Final size of the vocabulary, instead of the number to add."""
+    into: Annotated[Literal["append", "unused"], MAIN] = "append"
+    """Put new tokens at the end, or in place of [unusedN] tokens."""
+    criterion: Criterion | None = None
+    """Score of pairs (default: pmi; bpe: frequency)."""
+    min_pair_count: Count | Literal["auto"] = "auto"
+    """Minimum pair count; auto starts high and decays."""
+    min_word_count: Count = 1
+    """Minimum count of a word; rarer words are left out."""
+    new_characters: Annotated[int, Ge(0), Le(MOST_CHARACTERS)] | Literal["all"] = 0
+    """Maximum number of missing characters to add, the most frequent first."""
+    max_token_length: Characters | None = None
+    """Maximum token length in characters; in bytes for byte-level BPE (default: none; unigram: 16).
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.criterion is None:
             object.__setattr__(self, "criterion", "pmi")
         if self.into == "unused" and self.vocab_size is not None:
-            raise OptionError("vocab_size: not with `into` unused; set `new_tokens`")
+            raise OptionError(f"{opt.vocab_size}: not with {opt.into} unused; set {opt.new_tokens}")
         if self.new_tokens is not None and self.vocab_size is not None:
-            raise OptionError("set either `new_tokens` or `vocab_size`")
+            raise OptionError(f"set either {opt.new_tokens} or {opt.vocab_size}")
 
     def check_size(self) -> None:
-        """OptionError unless it is said how many tokens are wanted."""
+        """Raise OptionError unless a number of tokens is given."""
         if self.into == "append" and self.new_tokens is None and self.vocab_size is None:
-            raise OptionError("set `new_tokens` or `vocab_size`")
+            raise OptionError(f"set {opt.new_tokens} or {opt.vocab_size}")
+
+
+def _check_line(name: str, token: str, more: str = "") -> None:
+    try:
+        check_line(token, more)
+    except ValueError as error:
+        raise OptionError(f"{opt[name]}: {error}") from error
+
+
+def _as_json(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def defaults(kind: type[Options]) -> dict[str, Any]:
+    """Return the defaults of options as values that JSON can hold."""
+    return {o.name: _as_json(o.default) for o in declared(kind) if not o.is_required}
+
+
+def changed(kind: type[Options], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of options that differ from their defaults.
+
+    So a dataset or a tokenizer that was made before an option existed is still the same one.
+    """
+    usual = defaults(kind)
+    return {k: value for k, value in values.items() if k not in usual or value != usual[k]}
 
 
 def check_threads(threads: int) -> None:
-    """Raises OptionError for a wrong number of threads."""
-    check_whole("threads", threads, MOST_THREADS)
-
-
-def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
-    """The special tokens in id order.
-
-    "bert": [PAD] at 0, [UNK] [CLS] [SEP] [MASK] at 100 to 103, [unusedN] around them up to 998.
-    """
-    if special_tokens == "bert":
-        unused = [f"[unused{n}]" for n in range(994)]
-        return ("[PAD]", *unused[:99], "[UNK]", "[CLS]", "[SEP]", "[MASK]", *unused[99:])
-    is_list = isinstance(special_tokens, list | tuple)  # a set has no order
-    _check(is_list, "special_tokens", special_tokens, 'a list or "bert"')
-    tokens = tuple(special_tokens)
-    for token in tokens:
-        _check(isinstance(token, str) and token.strip() != "", "special_tokens", token, "a token")
-        check_token("special_tokens", token)
-    if len(set(tokens)) < len(tokens):
-        twice = next(token for token in tokens if tokens.count(token) > 1)
-        raise OptionError(f"special_tokens: {shown(twice)} is given twice; give it once")
-    return tokens
-
-
-def check_token(name: str, token: str, more: str = "") -> None:
-    """OptionError if a line of a `vocab.txt` cannot hold a token followed by `more`. Every program
-    must read the line as it was written: `tokenizers`, `transformers`, and programs that trim lines
-    or end them at other characters than a line feed."""
-    line = token + more
-    reason = None
-    if any(end in line for end in LINE_ENDS):
-        reason = "a line end"
-    elif line.strip(_TRIMMED) != line:
-        reason = "white space, or a byte order mark, at an end"
-    elif not is_utf8(line):
-        reason = "half a surrogate pair, which UTF-8 cannot hold"
-    elif "\0" in line:
-        reason = "the character NUL"
-    if reason is not None or not line:
-        raise OptionError(
-            f"{name}: {token!r} has {reason or 'no characters'}; a line of vocab.txt cannot hold it"
-        )
-
-
-def check_whole(name: str, value: object, most: int) -> None:
-    """OptionError unless a value is a whole number from 1 to `most`."""
-    checked(Whole(most), name, value)
-
-
-def _check(valid: bool, name: str, value: object, wanted: str) -> None:
-    if not valid:
-        raise OptionError(f"{name}: {refusal(value, wanted)}")
+    """Raise OptionError for a wrong number of threads."""
+    check_option("threads", Threads, threads)

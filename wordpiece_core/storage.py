@@ -23,7 +23,14 @@ from urllib.parse import parse_qsl, unquote
 import pyarrow as pa
 from pyarrow import fs
 
-from wordpiece_core.errors import InputError, OptionError, StorageError, WordpieceError, one_line
+from wordpiece_core.errors import (
+    InputError,
+    OptionError,
+    StorageError,
+    WordpieceError,
+    one_line,
+    opt,
+)
 from wordpiece_core.uri import credentials_in, is_uri, local_path, split_query
 
 A = TypeVar("A")
@@ -128,24 +135,26 @@ def check_writable(option: str, path: str) -> None:
     """OptionError, which names the option, unless the path is a directory or can become one. For
     file systems other than the local one, only the URI is checked."""
     if path.startswith(READ_ONLY):
-        raise OptionError(f"{option}: {path} is not writable; choose another directory")
+        raise OptionError(f"{opt[option]}: {path} is not writable; choose another directory")
     try:
         filesystem, place = open_filesystem(path)
     except OptionError as error:
-        raise OptionError(f"{option}: {error}") from error
+        raise OptionError(f"{opt[option]}: {error.template}") from error
     if filesystem is not _LOCAL:
         return
     try:
         os.lstat(place)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR):  # for example, the name is too long
-            raise OptionError(f"{option}: {path} cannot be written ({error.strerror})") from error
+            raise OptionError(
+                f"{opt[option]}: {path} cannot be written ({error.strerror})"
+            ) from error
     while not os.path.lexists(place):
         place = os.path.dirname(place)
     if not os.path.isdir(place):
-        raise OptionError(f"{option}: {place} is not a directory; choose another path")
+        raise OptionError(f"{opt[option]}: {place} is not a directory; choose another path")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise OptionError(f"{option}: {place} is not writable; choose another path")
+        raise OptionError(f"{opt[option]}: {place} is not writable; choose another path")
 
 
 # --- Calls ----------------------------------------------------------------------------------------

@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from wordpiece_core.option_kinds import Kind, Text, refusal
+from wordpiece_core.declared import checked, refusal
 
 Json = dict[str, Any]
+Normalizer = Literal["nfc", "nfd", "nfkc", "nfkd", "lowercase", "strip_accents"]
 
 BERT, WHITESPACE, GPT2, NONE, DIGITS = ("bert", "whitespace", "gpt2", "none", "digits")
 LONGEST_SEGMENT = 100  # characters, of texts that are not split into words
@@ -74,41 +74,38 @@ PRE_TOKENIZERS: dict[str, list[Json]] = {
     "tekken": [split(TEKKEN_CUT)],
     "deepseek": [split(pattern) for pattern in DEEPSEEK_CUTS],
 }
-NORMALIZERS: dict[str, Json] = {
-    **{name: {"type": name.upper()} for name in ("nfc", "nfd", "nfkc", "nfkd")},
+NORMALIZERS: dict[Normalizer, Json] = {
+    "nfc": {"type": "NFC"},
+    "nfd": {"type": "NFD"},
+    "nfkc": {"type": "NFKC"},
+    "nfkd": {"type": "NFKD"},
     "lowercase": {"type": "Lowercase"},
     "strip_accents": {"type": "StripAccents"},
 }
 
 
-@dataclass(frozen=True)
-class PreTokenizers(Kind):
-    """The name of a pre-tokenizer or a regular expression, or a list of them; as a text, names are
-    comma-separated.
+def parse_pre_tokenizers(text: str) -> list[str]:
+    """Return the pre-tokenizers in a text: names with commas between them, or one regular
+    expression.
 
-    >>> PreTokenizers().check("digits,gpt2"), PreTokenizers().check("[a-z]+|.")
-    (('digits', 'gpt2'), '[a-z]+|.')
+    >>> parse_pre_tokenizers("digits, gpt2"), parse_pre_tokenizers("[a-z]{1,3}|.")
+    (['digits', 'gpt2'], ['[a-z]{1,3}|.'])
     """
+    names = [name.strip() for name in text.split(",")]
+    return names if {*names} <= PRE_TOKENIZERS.keys() else [text]
 
-    annotation = "str | Sequence[str]"
-    is_list = True
-    metavar: str = "LIST|REGEX"
 
-    def check(self, value: Any) -> str | tuple[str, ...]:
-        if isinstance(value, str):
-            names = [name.strip() for name in value.split(",")]
-            value = names if {*names} <= PRE_TOKENIZERS.keys() else [value]
-        if not isinstance(value, tuple | list) or not value:
-            raise refusal(value, "a pre-tokenizer, or a list of them")
-        for item in value:
-            Text().check(item)
-            is_other = item.startswith("{") or re.search(r"[\[\\.+*?|(]", item)
-            if item not in PRE_TOKENIZERS and not is_other:
-                raise refusal(item, f"one of {', '.join(PRE_TOKENIZERS)}, or a regular expression")
-        return value[0] if len(value) == 1 else tuple(value)
-
-    def show(self, value: str | Sequence[str]) -> str:
-        return value if isinstance(value, str) else ",".join(value)
+def check_pre_tokenizers(value: Any) -> str | tuple[str, ...]:
+    """Return one pre-tokenizer, or a tuple of several. Raises ValueError."""
+    value = [value] if isinstance(value, str) else value
+    if not isinstance(value, tuple | list) or not value:
+        raise refusal(value, "a pre-tokenizer, or a list of them")
+    for item in value:
+        checked(str, item)
+        is_other = item.startswith("{") or re.search(r"[\[\\.+*?|(]", item)
+        if item not in PRE_TOKENIZERS and not is_other:
+            raise refusal(item, f"one of {', '.join(PRE_TOKENIZERS)}, or a regular expression")
+    return value[0] if len(value) == 1 else tuple(value)
 
 
 def pre_tokenizer_parts(names: Sequence[str]) -> list[Json]:

@@ -1,4 +1,4 @@
-"""Tables of options for the reference pages, from their declarations.
+"""Tables of options for the reference pages, from the dataclasses of options.
 
 A line `<!-- options of wordpiece train -->` becomes the table of a command, and a line
 `<!-- options of wordpiece_core.TextOptions -->` the table of a class of options.
@@ -10,39 +10,20 @@ import inspect
 import re
 from collections.abc import Iterable
 from pydoc import locate
+from typing import Any
 
 import click
+from annotated_types import Ge
 
-from pipelines.commands.options import SectionOption
-from pipelines.commands.program import wordpiece
-from pipelines.comparing.options import CheckCall, CompareCall
-from pipelines.counting.options import CountCall
-from pipelines.encoding.options import EncodeCall, TokenizerChoice
-from pipelines.functions import RUN_ARGUMENTS
-from pipelines.reporting.options import ReportCall
-from pipelines.training.options import ExtendCall, PruneCall, TrainCall
-from wordpiece_core.declaration import Declared, Option, for_command
-from wordpiece_core.option_kinds import Choice, Duration, Flag, Places, Share, Size, Whole, Wholes
+from pipelines.commands.options import switch
+from pipelines.commands.program import JOBS, wordpiece
+from pipelines.encoding.options import TokenizerOptions
+from wordpiece_core.declared import OTHER, SECTIONS, Option, Options, declared, helps, parts
 from wordpiece_core.options import EncodingOptions
-from wordpiece_core.sizes import show_size
 
 MARK = re.compile(r"^<!-- options of ([\w. ]+) -->$", re.MULTILINE)
-
-JOBS: dict[str, list[type[Declared]]] = {
-    "count": [CountCall],
-    "train": [TrainCall],
-    "extend": [ExtendCall],
-    "prune": [PruneCall],
-    "encode": [EncodeCall],
-    "check": [CheckCall],
-    "compare": [CompareCall],
-    "report": [ReportCall],
-}
-"""The commands that are also functions and take a config file."""
-
-DECLARED = JOBS | {"inspect": [TokenizerChoice, EncodingOptions]}
-"""The declarations of the options of each command."""
-
+DECLARED: dict[str, list[type[Options]]] = {name: [options] for name, options in JOBS.items()}
+DECLARED["inspect"] = [TokenizerOptions, EncodingOptions]
 NO_KEY = ("config", "debug")  # of a command line alone
 JOB_NAMES = "YAML key and Python name"
 
@@ -57,107 +38,118 @@ def _of(name: str) -> str:
         return command_table(name.removeprefix("wordpiece "))
     options = locate(name)
     assert isinstance(options, type), f"{name} is no class"
-    assert issubclass(options, Declared), f"{name} declares no options"
+    assert issubclass(options, Options), f"{name} declares no options"
     return options_table(options)
 
 
 def command_table(name: str) -> str:
     """Return the help of a command and the table of its options."""
     command = wordpiece.commands[name]
-    declared = {option.name: option for kind in DECLARED[name] for option in kind.options()}
+    known = {option.name: (kind, option) for kind in DECLARED[name] for option in declared(kind)}
     heads = ["Option", "Values", "Default", "Meaning"] + [JOB_NAMES] * (name in JOBS)
     rows = []
-    for parameter in command.params:
-        row = [_switches(parameter), *map(for_command, _described(parameter, declared))]
-        rows.append(row + [_job_name(parameter, declared)] * (name in JOBS))
+    for parameter in sorted(command.params, key=_section):
+        switches = f"`{parameter.make_metavar(click.Context(wordpiece))}`"
+        if isinstance(parameter, click.Option):
+            names = (*parameter.opts, *parameter.secondary_opts)
+            switches = " ".join(f"`{switch}`" for switch in names)
+        if parameter.name in known:
+            cells = _cells(*known[parameter.name], with_switches=True)
+        else:
+            cells = _cells_of_click(parameter)
+        job_name = [_job_name(parameter, parameter.name in known)] * (name in JOBS)
+        rows.append([switches, *cells, *job_name])
     return f"{_plain(inspect.cleandoc(command.help or ''))}\n\n{_table(heads, rows)}"
 
 
-def options_table(options: type[Declared]) -> str:
+def options_table(options: type[Options]) -> str:
     """Return the table of the options of a class."""
     heads = ["Name", "Values", "Default", "Meaning"]
-    return _table(heads, ([f"`{o.name}`", *_cells(o)] for o in options.options()))
+    return _table(heads, ([f"`{o.name}`", *_cells(options, o)] for o in declared(options)))
 
 
-def _switches(parameter: click.Parameter) -> str:
-    if isinstance(parameter, click.Argument):
-        return f"`{parameter.make_metavar(click.Context(wordpiece))}`"
-    if isinstance(parameter, SectionOption) and parameter.in_config:
-        return "(none)"
-    return " ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+def _cells(kind: type[Options], option: Option, with_switches: bool = False) -> list[str]:
+    """Return values, default and meaning of an option."""
+    text = " ".join(helps(kind)[option.name].split())
+    text, _, default = text.removesuffix(").").partition(" (default: ")
+    text = text + "." * bool(default and not text.endswith("."))
+    if with_switches:
+        text, default = (
+            re.sub(r"`(\w+)`", lambda found: switch(found[1]), part) for part in (text, default)
+        )
+    return [_values(option), _plain(default) or _default(option), _plain(text)]
 
 
-def _described(parameter: click.Parameter, declared: dict[str, Option]) -> tuple[str, str, str]:
-    """Values, default and meaning of an option, declared or of the command line alone."""
-    if parameter.name in declared:
-        return _cells(declared[parameter.name])
-    if isinstance(parameter, click.Option):
-        flag, text = parameter.is_flag, parameter.help or ""
-        return ("yes or no", "no", text) if flag else (_code(parameter.metavar or ""), "none", text)
-    return "texts", "none", "See above."
-
-
-def _cells(option: Option) -> tuple[str, str, str]:
-    return _values(option), _default(option), _plain(option.help)
+def _cells_of_click(parameter: click.Parameter) -> list[str]:
+    """Return the cells of a parameter of the command line alone."""
+    if not isinstance(parameter, click.Option):
+        return ["texts", "none", "See above."]
+    text = parameter.help or ""
+    if parameter.is_flag:
+        return ["yes or no", "no", text]
+    return [_code(parameter.metavar or ""), "none", text]
 
 
 def _values(option: Option) -> str:
     """Return the values of an option."""
-    kind = option.kind
-    if isinstance(kind, Flag):
+    if option.is_flag:
         return "yes or no"
-    if isinstance(kind, Choice):
-        return ", ".join(map(_code, kind.values))
-    if isinstance(kind, Whole):
-        or_word = f", or `{kind.word}`" if kind.word else ""
-        return f"whole number, {kind.least} or more{or_word}"
-    if isinstance(kind, Size):
-        least = f", {show_size(kind.least)} or more" if kind.least > 1 else ""
-        return f"size{least}"
-    if isinstance(kind, Duration):
+    if option.form.is_path or option.form.metavar.startswith("TOKENIZER"):
+        return "paths" if option.is_list else _code(option.form.metavar)
+    choices = "" if option.form.check else ", ".join(map(_code, option.choices))
+    found = [*parts(option.kind)]
+    if option.form.check or (int not in found and float not in found):
+        return choices or _code(option.metavar)
+    if option.metavar == "TIME":
         return "seconds, or a time like `5s`, `2m` or `1h`"
-    if isinstance(kind, Share):
+    if float in found:
         return "number from 0 to 1"
-    if isinstance(kind, Places):
-        return "paths"
-    if isinstance(kind, Wholes):
+    bounds: list[Any] = [part.ge for part in found if isinstance(part, Ge)]
+    if option.is_list:
         return "whole numbers"
-    return _code(kind.metavar)
+    noun, least = "whole number", str(max(bounds))
+    if option.form.show is not None:
+        noun, least = "size", option.form.show(max(bounds))
+    return f"{noun}, {least} or more" + f", or {choices}" * bool(choices)
+
+
+def _section(parameter: click.Parameter) -> int:
+    """Return the place of a parameter in the help."""
+    if isinstance(parameter, click.Argument):
+        return -1
+    return SECTIONS.index(getattr(parameter, "section", OTHER))
 
 
 def _default(option: Option) -> str:
-    default = option.default
     if option.is_required:
         return "required"
-    if option.shown_default:
-        return _plain(option.shown_default)
-    if isinstance(option.kind, Flag):
-        return "yes" if default else "no"
-    if default is None or default == () or default == "":
-        return "none"
-    return _code(option.kind.show(default))
+    if option.is_flag:
+        return "yes" if option.default else "no"
+    return "none" if option.default in (None, (), "") else _code(option.show(option.default))
 
 
-def _job_name(parameter: click.Parameter, declared: dict[str, Option]) -> str:
-    """The key in a config file (as `pipelines.commands.config` finds it), which is the name of the
-    argument of the function too, if that has it."""
-    if parameter.name in declared:
-        return _code(parameter.name)
+def _job_name(parameter: click.Parameter, is_declared: bool) -> str:
+    """Return the key in a config file (as `pipelines.commands.config` finds it). Functions have an
+    argument of the same name, unless the option is of the command line alone."""
+    if is_declared:
+        return _code(parameter.name or "")
     key = parameter.opts[0].removeprefix("--").replace("-", "_")
-    if key in NO_KEY:
-        return ""
-    return _code(key) if key in RUN_ARGUMENTS else f"{_code(key)}, in YAML only"
+    return "" if key in NO_KEY else f"{_code(key)}, in YAML only"
 
 
 def _table(heads: list[str], rows: Iterable[list[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(line).replace("||", "") + " |" for line in lines)
 
 
 def _code(text: str) -> str:
-    return f"`{text}`" if text else ""
+    return f"`{text.replace('|', ' ')}`" if text else ""
 
 
 def _plain(text: str) -> str:
     """Return a help text with options and names as code."""
-    return re.sub(r"(--[a-z-]+|\[[A-Z]+\]|\b_\w+/|\b\w+_\w+\b|\"[^\"]*\")", r"`\1`", text)
+    return re.sub(r"(`\w+`|--[a-z-]+|\[[A-Z]+\]|\b_\w+/|\b\w+_\w+\b|\"[^\"]*\")", _as_code, text)
+
+
+def _as_code(found: re.Match[str]) -> str:
+    return f"`{found[0].strip('`')}`"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pipelines.commands.job_command import How
 from pipelines.commands.summary import finish
 from pipelines.comparing.check import Checked, Difference, check_job
-from pipelines.comparing.options import CheckCall
+from pipelines.comparing.options import CheckOptions
 from pipelines.running.progress import Progress
-from wordpiece_core.errors import DifferentIdsError, OptionError
+from wordpiece_core.errors import DifferentIdsError
 from wordpiece_core.visible import LONGEST, visible
 
 SPEED_BYTES = 100_000  # of a sample; the speed on less is not shown
@@ -15,15 +14,13 @@ LONGEST_PATH = 4_096
 SHOWN_IDS = 5  # before the first other id, and from it on
 
 
-def run_check(call: CheckCall, how: How) -> None:
+def run_check(options: CheckOptions, *, as_json: bool) -> None:
     """Run `wordpiece check`.
 
     Raises DifferentIdsError if a row has other ids.
     """
-    if how.beam_args:
-        raise OptionError("check does not run on Beam; remove the arguments after --")
-    done = check_job(call, Progress(quiet=how.quiet))
-    finish(done, how, lambda: _print_checked(done))
+    done = check_job(options, Progress(quiet=options.quiet))
+    finish(done, options, lambda: _print_checked(done), as_json=as_json)
     if done.differing_rows:
         raise DifferentIdsError(
             f"{done.differing_rows:,} of {done.rows:,} rows have other ids than {done.library}"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipelines.commands.job_command import How
-from pipelines.commands.summary import say
+from pipelines.commands.summary import finish
 from pipelines.comparing.compare import Comparison, compare_job
-from pipelines.comparing.options import CompareCall
+from pipelines.comparing.options import CompareOptions
 from pipelines.running.progress import Progress
 from wordpiece_core.visible import visible
 
@@ -62,15 +60,10 @@ COLUMNS = (
 )
 
 
-def run_compare(call: CompareCall, how: How) -> None:
-    """Runs `wordpiece compare`."""
-    compared = compare_job(call, beam_args=how.beam_args, progress=Progress(quiet=how.quiet))
-    if how.json:
-        print(json.dumps(compared.summary(), ensure_ascii=False))
-    elif not how.quiet:
-        _print(compared)
-    for warning in compared.warnings():
-        say(f"warning: {warning}")
+def run_compare(options: CompareOptions, *, as_json: bool) -> None:
+    """Run `wordpiece compare`."""
+    compared = compare_job(options, Progress(quiet=options.quiet))
+    finish(compared, options, lambda: _print(compared), as_json=as_json)
 
 
 def _print(compared: Comparison) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 
+from pipelines.commands.options import Value
 from pipelines.running.messages import write_line
-from wordpiece_core.errors import OptionError, one_line, shown
-from wordpiece_core.option_kinds import Shares
+from wordpiece_core.declared import parsed
+from wordpiece_core.errors import OptionError, one_line
 
 READY = Path(__file__).parents[1] / "configs"
 
@@ -35,19 +35,21 @@ class _Loader(yaml.BaseLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_config(path: str, ctx: click.Context, sections: Collection[str]) -> dict[str, Any]:
-    """Reads the defaults that a config file sets for a command, checked like values of the command
-    line. Keys are option names, with - or _. A list stands for comma-separated values,
-    or for an option that is repeated. A file may have sections, which are named like the commands.
+def read_config(path: str, ctx: click.Context) -> dict[str, Any]:
+    """Read the values that a config file sets for a command.
+
+    Keys are option names, with - or _. A file may have sections, which are named like the commands.
     Keys of other commands are ignored, with a line, so that one file fits several commands.
 
     Raises OptionError for a file that cannot be read, an unknown option, a wrong value, and a key
     that is given twice.
     """
     command, value = ctx.command, _read(path)
-    names = {parameter.name for parameter in command.params}
+    commands = ctx.parent.command.commands if ctx.parent else {}  # type: ignore[attr-defined]
     found = {
-        k for k in value.keys() & set(sections) if k not in names or isinstance(value[k], dict)
+        key
+        for key in value.keys() & commands.keys()
+        if key not in _options(command) or isinstance(value[key], dict)
     }
     for section in found:
         if not isinstance(value[section], dict):
@@ -55,8 +57,7 @@ def read_config(path: str, ctx: click.Context, sections: Collection[str]) -> dic
     own = {key: item for key, item in value.items() if key not in found}
     if command.name in found:
         own |= value[command.name]
-    defaults: dict[str, Any] = {}
-    commands = ctx.parent.command.commands if ctx.parent else {}  # type: ignore[attr-defined]
+    values: dict[str, Any] = {}
     of_others: list[str] = []
     for key, item in own.items():
         parameter = _option(command, str(key))
@@ -65,18 +66,15 @@ def read_config(path: str, ctx: click.Context, sections: Collection[str]) -> dic
             continue
         if parameter is None:
             raise _unknown(path, str(key), command)
-        if parameter.name in defaults:
+        if parameter.name in values:
             raise OptionError(f"{path}: option {key!r} is given twice")
         try:
-            known = (
-                None if item is None else parameter.type_cast_value(ctx, _plain(item, parameter))
-            )
-        except click.BadParameter as error:
-            raise OptionError(f"{path}: option {key!r}: {error.message}") from error
-        defaults[parameter.name or ""] = known
+            values[parameter.name or ""] = None if item is None else _parsed(item, parameter)
+        except ValueError as error:
+            raise OptionError(f"{path}: option {key!r}: {error}") from error
     if of_others:
         write_line(f"wordpiece: {path}: not for {command.name}, ignored: {', '.join(of_others)}")
-    return defaults
+    return values
 
 
 def config_file(path: str) -> Path:
@@ -112,7 +110,7 @@ def _options(command: click.Command) -> dict[str, click.Parameter]:
     return {
         name.removeprefix("--").replace("-", "_"): parameter
         for parameter in command.params
-        if parameter.name not in ("config", "debug", "help")
+        if parameter.name not in ("config", "debug", "help", "beam_args")
         for name in (*parameter.opts, parameter.name or "")
     }
 
@@ -128,16 +126,9 @@ def _unknown(path: str, key: str, command: click.Command) -> OptionError:
     return OptionError(f"{path}: unknown option {key!r} for {command.name}{hint}")
 
 
-def _plain(value: Any, parameter: click.Parameter) -> Any:
-    """A value as click takes it from a command line: a text, or several."""
-    kind = getattr(parameter.type, "kind", None)
-    several = parameter.multiple or parameter.nargs == -1
-    if isinstance(value, str) and several:
-        return [value]
-    takes_lists = several or (kind is not None and kind.is_list)
-    takes_mappings = isinstance(kind, Shares)
-    if (isinstance(value, list) and not takes_lists) or (
-        isinstance(value, dict) and not takes_mappings
-    ):
-        raise click.BadParameter(f"{shown(value)} is not valid; expected a single value")
-    return value
+def _parsed(value: Any, parameter: click.Parameter) -> Any:
+    """Parse a value for a parameter. Raises ValueError."""
+    is_list = parameter.multiple or parameter.nargs == -1
+    kind = parameter.type.kind if isinstance(parameter.type, Value) else bool
+    value = parsed(kind, value)
+    return [value] if is_list else value

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pipelines.commands.job_command import How
 from pipelines.commands.summary import finish, print_corpus
 from pipelines.counting.count import count_job
-from pipelines.counting.options import CountCall
+from pipelines.counting.options import CountOptions
 from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
 
 
-def run_count(call: CountCall, how: How) -> None:
+def run_count(options: CountOptions, *, as_json: bool) -> None:
     """Run `wordpiece count`."""
-    table = count_job(call, beam_args=how.beam_args, progress=Progress(quiet=how.quiet))
-    finish(table, how, lambda: _print_table(table))
+    table = count_job(options, Progress(quiet=options.quiet))
+    finish(table, options, lambda: _print_table(table), as_json=as_json)
 
 
 def _print_table(table: WordTable) -> None:

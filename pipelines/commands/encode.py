@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from pipelines.commands.follow import CommandLog
-from pipelines.commands.job_command import How
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.summary import finish, print_corpus, print_tokens, say
 from pipelines.encoding.directory.bad_shards import ShardsError
 from pipelines.encoding.encode import encode_job
-from pipelines.encoding.options import EncodeCall
+from pipelines.encoding.options import EncodeOptions
 from pipelines.encoding.result import Encoded
 from pipelines.running.progress import Progress
 
 
-def run_encode(call: EncodeCall, how: How) -> None:
-    """Runs `wordpiece encode`."""
-    tokenizer = load_tokenizer(call.choice)
-
-    progress = Progress(quiet=how.quiet or call.following.follow)
+def run_encode(options: EncodeOptions, *, as_json: bool) -> None:
+    """Run `wordpiece encode`."""
+    tokenizer = load_tokenizer(options)
+    progress = Progress(quiet=options.quiet or options.follow)
+    log = CommandLog(quiet=options.quiet, as_json=as_json) if options.follow else None
     try:
-        log = CommandLog(how) if call.following.follow else None
-        done = encode_job(call, tokenizer, beam_args=how.beam_args, progress=progress, log=log)
+        done = encode_job(options, tokenizer, progress, log)
     except ShardsError as failed:
         for error in failed.errors if len(failed.errors) > 1 else []:
             say(f"error: {error.message}")
         raise
-    finish(done, how, lambda: _print_encoded(done))
+    finish(done, options, lambda: _print_encoded(done), as_json=as_json)
 
 
 def _print_encoded(done: Encoded) -> None:

@@ -1,5 +1,5 @@
-"""What a command prints while it follows its inputs: a line on standard error for each commit, or
-a JSON object a line with --json."""
+"""The log of `encode --follow`: a line on standard error for each commit, or with --json one JSON
+object per line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.commands.job_command import How
 from pipelines.commands.summary import say
 from pipelines.encoding.follow import commit_line
 from pipelines.running.messages import write_line
@@ -16,19 +15,19 @@ from pipelines.running.messages import write_line
 class CommandLog:
     """The log of a command."""
 
-    def __init__(self, how: How) -> None:
-        self.how = how
+    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+        self.quiet, self.as_json = quiet, as_json
 
     def commit(self, row: Mapping[str, Any]) -> None:
-        """Prints a commit."""
-        if self.how.json:
+        """Print a commit."""
+        if self.as_json:
             self._print_json(row)
-        elif not self.how.quiet:
+        elif not self.quiet:
             write_line(commit_line(row))
 
     def warn(self, message: str) -> None:
-        """Prints a warning."""
-        if self.how.json:
+        """Print a warning."""
+        if self.as_json:
             self._print_json({"warning": message})
         else:
             say(f"warning: {message}")

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from pipelines.commands.loading import load_tokenizer
-from pipelines.encoding.options import TokenizerChoice
+from pipelines.encoding.options import TokenizerOptions
 from wordpiece_core import EncodingOptions, Tokenizer
 from wordpiece_core.symbols import BYTES
 from wordpiece_core.tokenizer.bytes_as_text import readable
@@ -37,7 +37,7 @@ KNOWN = {
 
 
 def run_inspect(
-    texts: Sequence[str], choice: TokenizerChoice, encoding: EncodingOptions, *, as_json: bool
+    texts: Sequence[str], choice: TokenizerOptions, encoding: EncodingOptions, *, as_json: bool
 ) -> None:
     """Runs `wordpiece inspect`."""
     inspector = Inspector(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipelines.commands.loading import load_tokenizer
-from pipelines.commands.options import parted
+from pipelines.commands.options import build
 from pipelines.commands.summary import counted, print_tokens
 from pipelines.encoding.directory.encoded_directory import (
     MANIFEST,
@@ -18,7 +18,7 @@ from pipelines.encoding.directory.encoded_directory import (
     kept_tokenizer,
 )
 from pipelines.encoding.directory.status import SUMS
-from pipelines.encoding.options import TokenizerChoice
+from pipelines.encoding.options import TokenizerOptions
 from pipelines.files.inputs import open_parquet
 from pipelines.files.outputs import damaged, read_json
 from wordpiece_core import Tokenizer, storage
@@ -77,7 +77,7 @@ def inspected_dataset(
         raise OptionError(f"{path}: TEXT is only for tokenizers; remove it")
     loaded = None
     if tokenizer is not None:
-        loaded = load_tokenizer(parted(TokenizerChoice, given | {"tokenizer": tokenizer}))
+        loaded = load_tokenizer(build(TokenizerOptions, given | {"tokenizer": tokenizer}))
     run_inspect_dataset(path, manifest, rows, loaded, as_json=as_json)
     return True
 

@@ -4,22 +4,27 @@ file."""
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import click
-from click.core import ParameterSource
+from click.core import ParameterSource as Source
 
-from pipelines.commands.options import SectionOption, Value, parameters, parted
-from pipelines.running.call import JobCall
+from pipelines.commands.options import (
+    CONFIG,
+    SectionOption,
+    Value,
+    build,
+    nearest,
+    parameters,
+    spelling,
+)
 from pipelines.running.messages import is_terminal, write_line
-from wordpiece_core.declaration import MAIN, OTHER, SECTIONS
-from wordpiece_core.option_kinds import Place
+from pipelines.running.options import BeamOptions, RunOptions
+from wordpiece_core.declared import MAIN, OTHER, SECTIONS
+from wordpiece_core.errors import OptionError, WordpieceError
+from wordpiece_core.option_types import File
 
-C = TypeVar("C", bound=JobCall)
-
-NEAREST = [ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP]
 EXAMPLES = {
     "count": ("corpus/ --output words", "'s3://bucket/*.jsonl.gz' --output words"),
     "train": (
@@ -52,25 +57,14 @@ EXAMPLES = {
     ),
 }
 """How each command is called, twice."""
-WITHOUT_BEAM = ("check",)
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
-
-
-@dataclass(frozen=True)
-class How:
-    """How a command runs a job. `beam_args`: arguments for Beam. `quiet`: show no progress and no
-    summary. `json`: print the summary as a JSON object."""
-
-    beam_args: list[str]
-    quiet: bool = False
-    json: bool = False
 
 
 class Command(click.Command):
     """A command whose help groups the options, and whose errors name variables and files."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the options below the headings of their sections."""
+        """Write the options below the headings of their sections."""
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in SECTIONS}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -80,10 +74,6 @@ class Command(click.Command):
             if records:
                 with formatter.section(name):
                     formatter.write_dl(records)
-        apart = [p.name for p in self.params if getattr(p, "in_config", False) and p.name]
-        if apart:
-            with formatter.section("Only in config files and Python"):
-                formatter.write_text(", ".join(apart))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -93,60 +83,56 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             raise self._hinted(error) from error
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Errors name options as they were given."""
+        try:
+            return super().invoke(ctx)
+        except WordpieceError as error:
+            error.spell(spelling(ctx))
+            raise
+
     def _placed(self, ctx: click.Context, error: click.BadParameter) -> click.UsageError:
-        """The error for a wrong value, which names the variable of the environment that has it."""
+        """Return the error for a wrong value with the variable of the environment that has it."""
         name = error.param.name if error.param and error.param.name else ""
         source = ctx.get_parameter_source(name)
-        if source is ParameterSource.ENVIRONMENT or (source is None and not ctx.params.get(name)):
+        if source is Source.ENVIRONMENT or (source is None and not ctx.params.get(name)):
             variable = f"{ctx.auto_envvar_prefix}_{name}".upper()
             return click.UsageError(f"the environment variable {variable}: {error.message}", ctx)
         return error
 
     def _hinted(self, error: click.NoSuchOption) -> click.UsageError:
-        """The error for an unknown option that is one of Beam or of config files."""
-        name = error.option_name.removeprefix("--").replace("-", "_")
-        known = {parameter.name: parameter for parameter in self.params}
-        if getattr(known.get(name), "in_config", False):
-            hint = f"set {name} in a config file, by --config"
-        elif name == "runner" or ("_" in error.option_name and name not in known):
-            hint = f"options for Beam go after --, for example: -- {error.option_name}=..."
-        else:
+        """Return the error for an unknown option that may be an option of Beam."""
+        name = error.option_name.removeprefix("--")
+        known = {parameter.name for parameter in self.params}
+        if name != "runner" and ("_" not in name or name in known):
             return error
+        hint = f"options for Beam go after --, for example: -- {error.option_name}=..."
         return click.UsageError(f"No such option: {error.option_name} ({hint})", ctx=error.ctx)
 
 
-def job_command(name: str, call: type[C], module: str) -> Command:
+def job_command(name: str, options: type[RunOptions], module: str) -> Command:
     """Make a command from the function `run_NAME` of a module, which is imported when it runs. The
-    call declares the help and the options of the command."""
+    dataclass declares the help and the options of the command."""
+    on_beam = issubclass(options, BeamOptions)
 
     @click.pass_obj
-    def callback(beam_args: list[str], /, debug: bool, **given: Any) -> None:
-        how = {name: value for name, value in given.items() if hasattr(How, name)}
-        if is_terminal(sys.stderr) and not how.get("quiet"):
+    def callback(beam_args: list[str], /, debug: bool, as_json: bool, **given: Any) -> None:
+        if beam_args and not on_beam:
+            raise OptionError(f"{name} does not run on Beam; remove the arguments after --")
+        more = {"beam_args": beam_args} if on_beam else {}
+        chosen = build(options, nearest(options, given), **more)
+        if is_terminal(sys.stderr) and not chosen.quiet:
             write_line(f"{name}: starting")  # Beam alone takes some seconds
-        run = getattr(import_module(module), f"run_{name}")
-        run(parted(call, nearest(call, given)), How(beam_args, **how))
+        getattr(import_module(module), f"run_{name}")(chosen, as_json=as_json)
 
-    params = [*parameters(call), *_job_options()]
+    params = [*parameters(options), *_job_options()]
     calls = "".join(f"\n  wordpiece {name} {example}" for example in EXAMPLES[name])
-    epilog = f"\b\nExamples:{calls}" + f"\n\n{PASSED_ON}" * (name not in WITHOUT_BEAM)
-    return Command(name, callback=callback, params=params, help=call.__doc__, epilog=epilog)
-
-
-def nearest(call: type[JobCall], given: dict[str, Any]) -> dict[str, Any]:
-    """The options that are set, without those that lose to an alternative which is set nearer to
-    the call: on the command line, then in the environment, then in a config file."""
-    source = click.get_current_context().get_parameter_source
-    ranks = {name: NEAREST.index(place) for name in given if (place := source(name)) in NEAREST}
-    for names in call.ALTERNATIVES:
-        found = [name for name in names if name in ranks and given[name]]
-        best = min((ranks[name] for name in found), default=0)
-        ranks = {n: rank for n, rank in ranks.items() if n not in found or rank == best}
-    return {name: given[name] for name in ranks}
+    epilog = f"\b\nExamples:{calls}" + f"\n\n{PASSED_ON}" * on_beam
+    return Command(name, callback=callback, params=params, help=options.__doc__, epilog=epilog)
 
 
 def debug() -> click.Option:
-    """The option --debug, which shows where an error comes from."""
+    """Return the option --debug, which shows where an error comes from."""
     text = "Show tracebacks and messages of libraries."
     return click.Option(["--debug"], is_flag=True, help=text)
 
@@ -156,24 +142,22 @@ def _job_options() -> list[click.Option]:
         SectionOption(
             ["--config"],
             section=MAIN,
-            type=Value(Place()),
+            type=Value(File),
             is_eager=True,
             expose_value=False,
             callback=_read_config,
             metavar="FILE",
             help="YAML file of options, or the name of a built-in preset.",
         ),
-        click.Option(["--json", "json"], is_flag=True, help="Print the summary as JSON."),
-        click.Option(["--quiet"], is_flag=True, help="Show no progress and no summary."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print the summary as JSON."),
         debug(),
     ]
 
 
 def _read_config(ctx: click.Context, _: click.Parameter, path: str | None) -> None:
-    """Makes the options of a config file the defaults of the command."""
+    """Make the options of a config file the defaults of the command."""
     if path is not None:
         from pipelines.commands.config import read_config
 
-        group = ctx.parent.command if ctx.parent else None
-        sections = group.commands if isinstance(group, click.Group) else ()
-        ctx.default_map = read_config(path, ctx, sections)
+        ctx.meta[CONFIG] = path
+        ctx.default_map = read_config(path, ctx)

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pipelines.commands.summary import say
-from pipelines.encoding.options import TokenizerChoice
+from pipelines.encoding.options import TokenizerOptions
 from wordpiece_core import TakenAsCasedWarning, Tokenizer
 from wordpiece_core.errors import collected_warnings
 
 
-def load_tokenizer(choice: TokenizerChoice) -> Tokenizer:
-    """Loads a tokenizer. A line says if it is taken in a way that changes the ids, or is slow."""
+def load_tokenizer(options: TokenizerOptions) -> Tokenizer:
+    """Load a tokenizer. A line says if it is taken in a way that changes the ids, or is slow."""
     with showing_warnings():
-        return choice.load()
+        return options.load_tokenizer()
 
 
 @contextmanager

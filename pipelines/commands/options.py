@@ -1,30 +1,36 @@
-"""Options of the command line, made from their declarations (`wordpiece_core.declaration`)."""
+"""Parameters of click from dataclasses of options, and back (`wordpiece_core.declared`)."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource as Source
 
-from pipelines.running.call import JobCall
-from wordpiece_core.declaration import OTHER, Declared, Option, for_command
-from wordpiece_core.option_kinds import Flag, Kind, Places
+from pipelines.running.options import RunOptions
+from wordpiece_core.declared import OTHER, Option, Options, declared, helps, parsed
+from wordpiece_core.errors import Spelling, spelled
 
-D = TypeVar("D", bound=Declared)
+T = TypeVar("T", bound=Options)
+NEAREST = [Source.COMMANDLINE, Source.ENVIRONMENT, Source.DEFAULT_MAP]
+CONFIG = "config"
+"""The key of a context's `meta` that holds the path of the config file."""
+_NAME = re.compile(r"`(\w+)`")
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]
-    """A parameter type of click for a kind of values."""
+    """A parameter type of click for the values of an option."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Any) -> None:
         self.kind = kind
-        self.name = kind.metavar
+        self.name = "value"
 
     def split_envvar_value(self, rv: str) -> list[str]:
-        """The values in a variable of the environment, quoted as in a shell."""
+        """Split the value of a variable of the environment as a shell does."""
         try:
             return shlex.split(rv)
         except ValueError as error:
@@ -33,21 +39,21 @@ class Value(click.ParamType):  # type: ignore[type-arg]
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
+        """Parse a text. The values of a config file are parsed already."""
+        if not isinstance(value, str):
+            return value
         try:
-            return self.kind.check(value)
+            return parsed(self.kind, value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
 class SectionOption(click.Option):
-    """An option in a section of the help. `in_config`: the command takes it from a config file and
-    the environment only."""
+    """An option in a section of the help."""
 
-    def __init__(
-        self, names: Sequence[str], *, section: str = OTHER, in_config: bool = False, **more: Any
-    ) -> None:
-        super().__init__(names, hidden=in_config, **more)
-        self.section, self.in_config = section, in_config
+    def __init__(self, names: Sequence[str], *, section: str = OTHER, **more: Any) -> None:
+        super().__init__(names, **more)
+        self.section = section
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Return the default without brackets: click adds its own around words."""
@@ -55,10 +61,6 @@ class SectionOption(click.Option):
         if isinstance(self.show_default, str):
             extra["default"] = self.show_default
         return extra
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        if not self.in_config:
-            super().add_to_parser(parser, ctx)
 
 
 class Arguments(click.Argument):
@@ -70,70 +72,96 @@ class Arguments(click.Argument):
 
 
 def parameters(
-    options: type[Declared], only: Collection[str] | None = None
+    options: type[Options], only: Collection[str] | None = None
 ) -> list[click.Parameter]:
-    """The parameters of a command, made from the options that a dataclass declares. `only`: the
-    names of some of them."""
-    bare: Sequence[str] = ()
-    declared = [*options.options()]
-    if issubclass(options, JobCall):
-        bare, declared = options.ARGUMENTS, options.arguments_first()
+    """Return the parameters of a command for the fields of a dataclass, or `only` for some."""
+    texts = helps(options)
     return [
-        _argument(option) if option.name in bare else _parameter(option)
-        for option in declared
-        if only is None or option.name in only
+        _argument(option) if option.is_positional else _option(option, texts[option.name])
+        for option in declared(options)
+        if option.name != "beam_args" and (only is None or option.name in only)
     ]
 
 
-def parted(options: type[D], given: dict[str, Any]) -> D:
-    """Build the dataclass from the values that click gives. Options that are None keep their
+def _argument(option: Option) -> click.Argument:
+    if option.is_list:
+        metavar = f"[{option.metavar}]"
+        return Arguments([option.name], type=Value(option.kind), nargs=-1, metavar=metavar)
+    return Arguments([option.name], type=Value(option.kind), required=True, metavar=option.metavar)
+
+
+def _option(option: Option, text: str) -> SectionOption:
+    name, default = option.name.replace("_", "-"), option.default
+    more: dict[str, Any] = {"show_default": False, "required": option.is_required}
+    if option.is_flag:
+        names = f"--{name}" if default is False else f"--{name}/--no-{name}"
+        more |= {"is_flag": True, "default": None, "show_default": "yes" if default else False}
+    else:
+        names = f"--{name}"
+        more |= {"type": Value(option.kind), "multiple": option.is_list, "metavar": option.metavar}
+        if default and not option.is_required and "default:" not in text:
+            more["show_default"] = option.show(default)
+    text = _NAME.sub(lambda found: switch(found[1]), " ".join(text.split()))
+    return SectionOption([option.name, names], section=option.section, help=text, **more)
+
+
+def switch(name: str) -> str:
+    """Return what the help calls an option."""
+    return "INPUT" if name == "inputs" else f"--{name.replace('_', '-')}"
+
+
+def build(options: type[T], given: dict[str, Any], **more: Any) -> T:
+    """Build a dataclass from the values that click gives. Options that are None keep their
     defaults."""
-    known = {option.name: option for option in options.options()}
-    values = {k: v for k, v in given.items() if k in known and v is not None}
-    for name, value in list(values.items()):
-        if known[name].kind.is_list and not known[name].in_config:
-            values[name] = _joined(value)
-    return options.of(**values)
+    values = {}
+    for option in declared(options):
+        value = given.get(option.name)
+        if value is not None:
+            values[option.name] = _joined(value) if option.is_list else value
+        elif option.is_list and option.is_required:
+            values[option.name] = ()
+    return options(**values | more)
 
 
-def _joined(items: Sequence[str | tuple[Any, ...]]) -> Any:
+def _joined(items: Sequence[Any]) -> Any:
     """Join the lists that were given one by one. An item may be a list or a name."""
     if len(items) == 1:
         return items[0]
     return tuple(part for item in items for part in (item if isinstance(item, tuple) else [item]))
 
 
-def _argument(option: Option) -> click.Argument:
-    if isinstance(option.kind, Places):
-        metavar = f"[{option.kind.metavar}]"
-        return Arguments([option.name], type=Value(option.kind), nargs=-1, metavar=metavar)
-    kind = Value(option.kind)
-    return Arguments([option.name], type=kind, required=True, metavar=option.name.upper())
+def nearest(options: type[RunOptions], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the values that are set, without alternatives of a value that is set nearer: on the
+    command line, then in the environment, then in a config file."""
+    source = click.get_current_context().get_parameter_source
+    ranks = {name: NEAREST.index(place) for name in given if (place := source(name)) in NEAREST}
+    for names in options.ALTERNATIVES:
+        found = [name for name in names if name in ranks and given[name]]
+        best = min((ranks[name] for name in found), default=0)
+        ranks = {n: rank for n, rank in ranks.items() if n not in found or rank == best}
+    return {name: given[name] for name in ranks}
 
 
-def _parameter(option: Option) -> SectionOption:
-    is_flag, several = isinstance(option.kind, Flag), option.kind.is_list
-    more: dict[str, Any]
-    if option.in_config:
-        kind = click.BOOL if is_flag else Value(option.kind)
-        return SectionOption([option.name, f"--{option.name}"], in_config=True, type=kind)
-    name, shown = option.switch, for_command(option.shown_default or "")
-    if is_flag:
-        names = name if option.default is False else f"{name}/{option.switch_off}"
-        more = {"is_flag": True, "default": None}
-        if option.default is not False:
-            more["show_default"] = shown or "yes"
-    else:
-        names = name
-        more = {
-            "type": Value(option.kind),
-            "multiple": several,
-            "required": option.is_required,
-            "show_default": shown or True,
-            "metavar": option.kind.metavar,
-        }
-        if option.default and not option.is_required:
-            default = option.kind.show(option.default)
-            more["default"] = [default] if several else default
-    text = for_command(option.help)
-    return SectionOption([option.name, names], section=option.section, help=text, **more)
+def spelling(ctx: click.Context | None) -> Spelling:
+    """Return a function that spells options as they were given: `--max-length`, a variable of the
+    environment, or the key of a config file. It is for `wordpiece_core.errors.spelled`."""
+
+    def spell(name: str, value: str) -> str:
+        if name == "beam_args":
+            return "arguments after --"
+        source = ctx.get_parameter_source(name) if ctx else None
+        if ctx and source is Source.ENVIRONMENT:
+            return f"{ctx.auto_envvar_prefix}_{name}".upper()
+        if ctx and source is Source.DEFAULT_MAP:
+            return f"{name} ({ctx.meta[CONFIG]})"
+        known = {parameter.name: parameter for parameter in ctx.command.params} if ctx else {}
+        if isinstance(known.get(name), click.Argument):
+            return str(known[name].metavar).strip("[].")
+        return f"--{'no-' * bool(value)}{name.replace('_', '-')}"
+
+    return spell
+
+
+def spelled_here(message: str) -> str:
+    """Return a message with the names of options as they were given to the current command."""
+    return spelled(message, spelling(click.get_current_context(silent=True)))

@@ -19,17 +19,17 @@ from typing import Any
 import click
 
 from pipelines.commands.job_command import Command, debug, job_command
-from pipelines.commands.options import Value, parameters, parted
+from pipelines.commands.options import Value, build, parameters
 from pipelines.commands.summary import say
-from pipelines.comparing.options import CheckCall, CompareCall
-from pipelines.counting.options import CountCall
-from pipelines.encoding.options import EncodeCall, TokenizerChoice
-from pipelines.reporting.options import ReportCall
+from pipelines.comparing.options import CheckOptions, CompareOptions
+from pipelines.counting.options import CountOptions
+from pipelines.encoding.options import EncodeOptions, TokenizerOptions
+from pipelines.reporting.options import ReportOptions
 from pipelines.running.messages import write_line
-from pipelines.training.options import ExtendCall, PruneCall, TrainCall
-from wordpiece_core.declaration import for_command
+from pipelines.running.options import RunOptions
+from pipelines.training.options import ExtendOptions, PruneOptions, TrainOptions
 from wordpiece_core.errors import SkippedFilesWarning, WordpieceError, one_line
-from wordpiece_core.option_kinds import Place
+from wordpiece_core.option_types import Place
 from wordpiece_core.options import EncodingOptions
 
 # Options can also be set by environment variables, such as WORDPIECE_TRAIN_VOCAB_SIZE.
@@ -67,9 +67,9 @@ def wordpiece() -> None:
     cls=Command,
     epilog="After --, a TEXT may begin with a dash.",
     params=[
-        click.Argument(["tokenizer"], type=Value(Place())),
+        click.Argument(["tokenizer"], type=Value(Place)),
         click.Argument(["texts"], nargs=-1, metavar="[TEXT...]"),
-        *parameters(TokenizerChoice, ["lowercase", "encoding", "unk_scope"]),
+        *parameters(TokenizerOptions, ["lowercase", "encoding", "unk_scope"]),
         *parameters(EncodingOptions, ["add_special_tokens", "special_tokens_in_text"]),
         click.Option(
             ["--rows"],
@@ -80,7 +80,7 @@ def wordpiece() -> None:
         ),
         click.Option(
             ["--tokenizer", "of_dataset"],
-            type=Value(Place()),
+            type=Value(Place),
             help="Tokenizer of a dataset that does not store one.",
         ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
@@ -108,22 +108,26 @@ def inspect(
 
     if inspected_dataset(given, [*texts, *more_texts], rows, of_dataset, as_json=as_json):
         return
-    choice, encoding = parted(TokenizerChoice, given), parted(EncodingOptions, given)
+    choice, encoding = build(TokenizerOptions, given), build(EncodingOptions, given)
     run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
 
 
-for job in (
-    job_command("count", CountCall, "pipelines.commands.count"),
-    job_command("train", TrainCall, "pipelines.commands.train"),
-    job_command("extend", ExtendCall, "pipelines.commands.train"),
-    job_command("prune", PruneCall, "pipelines.commands.train"),
-    job_command("encode", EncodeCall, "pipelines.commands.encode"),
-    job_command("check", CheckCall, "pipelines.commands.check"),
-    job_command("compare", CompareCall, "pipelines.commands.compare"),
-    job_command("report", ReportCall, "pipelines.commands.report"),
-    inspect,
-):
-    wordpiece.add_command(job)
+JOBS: dict[str, type[RunOptions]] = {
+    "count": CountOptions,
+    "train": TrainOptions,
+    "extend": ExtendOptions,
+    "prune": PruneOptions,
+    "encode": EncodeOptions,
+    "check": CheckOptions,
+    "compare": CompareOptions,
+    "report": ReportOptions,
+}
+"""The commands that are also functions and take a config file."""
+
+for name, options in JOBS.items():
+    module = "train" if name in ("extend", "prune") else name
+    wordpiece.add_command(job_command(name, options, f"pipelines.commands.{module}"))
+wordpiece.add_command(inspect)
 
 
 def prepare() -> None:
@@ -170,7 +174,7 @@ def run(args: Sequence[str]) -> int:
     except Exception as error:
         if debug:
             traceback.print_exception(error)
-        return _explain(error, args)
+        return _explain(error)
 
 
 def _debug_by_environment(args: Sequence[str]) -> bool:
@@ -196,8 +200,8 @@ def _show_libraries() -> None:
     logging.getLogger().addHandler(handler)
 
 
-def _explain(error: Exception, args: Sequence[str]) -> int:
-    """Print an error of a call with these arguments on one line, and return the exit status."""
+def _explain(error: Exception) -> int:
+    """Print an error on one line, and return the exit status."""
     if isinstance(error, click.ClickException):
         message, status = error.format_message(), 2
     elif isinstance(error, WordpieceError):
@@ -206,7 +210,7 @@ def _explain(error: Exception, args: Sequence[str]) -> int:
         message, status = f"{lack}; give the process more memory, or reduce the memory options", 1
     else:
         message, status = f"{type(error).__name__}: {one_line(error)} (--debug shows where)", 1
-    message = " ".join(for_command(message, args).split())
+    message = " ".join(message.split())
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
     write_line(f"wordpiece: {line}")
     return status

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pipelines.commands.job_command import How
 from pipelines.commands.summary import finish
-from pipelines.reporting.options import ReportCall
+from pipelines.reporting.options import ReportOptions
 from pipelines.reporting.report import Report, report_job
 from pipelines.running.progress import Progress
 
 
-def run_report(call: ReportCall, how: How) -> None:
-    """Runs `wordpiece report`."""
-    progress = Progress(quiet=how.quiet)
-    done = report_job(call, beam_args=how.beam_args, progress=progress)
-    finish(done, how, lambda: _print_report(done))
+def run_report(options: ReportOptions, *, as_json: bool) -> None:
+    """Run `wordpiece report`."""
+    done = report_job(options, Progress(quiet=options.quiet))
+    finish(done, options, lambda: _print_report(done), as_json=as_json)
 
 
 def _print_report(done: Report) -> None:

@@ -6,26 +6,28 @@ import json
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from pipelines.commands.job_command import How
+from pipelines.commands.options import spelled_here
 from pipelines.running.messages import write_line
-from wordpiece_core.declaration import for_command
+from pipelines.running.options import RunOptions
 
 
 class Result(Protocol):
     """The result of a job."""
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Any:
         """The summary as values that JSON can hold."""
 
     def warnings(self) -> list[str]:
         """Return warnings, one sentence each."""
 
 
-def finish(done: Result, how: How, print_lines: Callable[[], None]) -> None:
-    """Prints what a job has done."""
-    if how.json:
+def finish(
+    done: Result, options: RunOptions, print_lines: Callable[[], None], *, as_json: bool
+) -> None:
+    """Print the result of a job and its warnings."""
+    if as_json:
         print(json.dumps(done.summary(), ensure_ascii=False))
-    elif not how.quiet:
+    elif not options.quiet:
         print_lines()
     for warning in done.warnings():
         say(f"warning: {warning}")
@@ -68,4 +70,4 @@ def print_tokens(manifest: dict[str, Any]) -> None:
 
 def say(text: str) -> None:
     """Write a line for people to standard error."""
-    write_line(f"wordpiece: {for_command(text)}")
+    write_line(f"wordpiece: {spelled_here(text)}")

@@ -3,39 +3,35 @@ summary."""
 
 from __future__ import annotations
 
-from pipelines.commands.job_command import How
 from pipelines.commands.loading import showing_warnings
 from pipelines.commands.summary import finish, print_corpus
 from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
 from pipelines.training.coverage import Coverage
 from pipelines.training.extend import Extended, extend_job
-from pipelines.training.options import ExtendCall, PruneCall, TrainCall
+from pipelines.training.options import ExtendOptions, PruneOptions, TrainOptions
 from pipelines.training.prune import Pruned, prune_job
 from pipelines.training.train import Trained, train_job
 
 
-def run_train(call: TrainCall, how: How) -> None:
-    """Runs `wordpiece train`."""
-    progress = Progress(quiet=how.quiet)
-    done = train_job(call, beam_args=how.beam_args, progress=progress)
-    finish(done, how, lambda: _print_training(done))
+def run_train(options: TrainOptions, *, as_json: bool) -> None:
+    """Run `wordpiece train`."""
+    done = train_job(options, Progress(quiet=options.quiet))
+    finish(done, options, lambda: _print_training(done), as_json=as_json)
 
 
-def run_extend(call: ExtendCall, how: How) -> None:
-    """Runs `wordpiece extend`."""
-    progress = Progress(quiet=how.quiet)
+def run_extend(options: ExtendOptions, *, as_json: bool) -> None:
+    """Run `wordpiece extend`."""
     with showing_warnings():
-        done = extend_job(call, beam_args=how.beam_args, progress=progress)
-    finish(done, how, lambda: _print_extension(done))
+        done = extend_job(options, Progress(quiet=options.quiet))
+    finish(done, options, lambda: _print_extension(done), as_json=as_json)
 
 
-def run_prune(call: PruneCall, how: How) -> None:
-    """Runs `wordpiece prune`."""
-    progress = Progress(quiet=how.quiet)
+def run_prune(options: PruneOptions, *, as_json: bool) -> None:
+    """Run `wordpiece prune`."""
     with showing_warnings():
-        done = prune_job(call, beam_args=how.beam_args, progress=progress)
-    finish(done, how, lambda: _print_pruning(done))
+        done = prune_job(options, Progress(quiet=options.quiet))
+    finish(done, options, lambda: _print_pruning(done), as_json=as_json)
 
 
 def _print_training(done: Trained) -> None:

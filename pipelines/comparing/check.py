@@ -15,13 +15,14 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from pipelines.comparing.options import CheckCall
+from pipelines.comparing.options import CheckOptions
 from pipelines.files import inputs
 from pipelines.files.inputs import InputFile
 from pipelines.running.figures import add_metrics
 from pipelines.running.progress import Progress
 from wordpiece_core import EncodingOptions, Tokenizer
-from wordpiece_core.errors import InputError, collected_warnings, is_fault, one_line
+from wordpiece_core.errors import InputError, collected_warnings, is_fault, one_line, opt
+from wordpiece_core.option_types import path, paths
 from wordpiece_core.summary import Summarized
 from wordpiece_core.tokenizer.original_library import OriginalLibrary, original_library
 
@@ -85,32 +86,35 @@ class Checked(Summarized):
         return list(self.more_warnings)
 
 
-def check_job(call: CheckCall, progress: Progress) -> Checked:
+def check_job(options: CheckOptions, progress: Progress) -> Checked:
     """Encode a sample natively and with the library of the tokenizer, and compare every id.
 
     Raises InputError, StorageError, and OptionError if the library is not installed.
     """
     with collected_warnings() as notable:
-        tokenizer = call.reading.load(call.tokenizer)
-        library = original_library(call.tokenizer, tokenizer.spec, call.reading.encoding)
-    files = inputs.resolve(call.on, quoting=not call.no_quoting)
+        place = path(options.tokenizer)
+        tokenizer = options.load(place)
+        library = original_library(place, tokenizer.spec, options.encoding)
+    files = inputs.resolve(paths(options.on), quoting=not options.no_quoting)
     comparison = _Comparison(tokenizer, library)
-    with progress.stage("check", "bytes", call.sample), _one_thread():
-        for file, first, texts in _sample(files, call):
+    with progress.stage("check", "bytes", options.sample), _one_thread():
+        for file, first, texts in _sample(files, options):
             comparison.add(file, first, texts)
     if not comparison.rows:
-        raise InputError("no text in the sample; check `text_column`")
+        raise InputError(f"no text in the sample; check {opt.text_column}")
     return comparison.result([str(warning) for warning in notable])
 
 
-def _sample(files: Sequence[InputFile], call: CheckCall) -> Iterator[tuple[str, int, pa.Array]]:
+def _sample(
+    files: Sequence[InputFile], options: CheckOptions
+) -> Iterator[tuple[str, int, pa.Array]]:
     """Read about `sample` bytes of texts, the same number from the beginning of each file. Yields
     the file, the number of the first row in it, and the texts."""
     chosen = files[:: -(-len(files) // MOST_FILES)]
-    left = call.sample
+    left = options.sample
     for number, file in enumerate(chosen):
         wanted, row = -(-left // (len(chosen) - number)), 0
-        for texts in _texts(file, call.text_column):
+        for texts in _texts(file, options.text_column):
             if wanted <= 0:
                 break
             step = max(len(texts) * min(wanted, BYTES_AT_ONCE) // max(texts.nbytes, 1), 1)

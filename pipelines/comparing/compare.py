@@ -9,17 +9,18 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.comparing.measuring import Measured, measure_all
-from pipelines.comparing.options import EACH_TEXT, CompareCall
+from pipelines.comparing.options import CompareOptions, MeasureOptions, tokenizers_of
 from pipelines.comparing.vocab_sizes import at_vocab_sizes
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordTable, read_word_table
 from pipelines.files import inputs
 from pipelines.files.reader import warnings_of_text
-from pipelines.running.checks import checked_call
+from pipelines.running.checks import checked_options
 from pipelines.running.progress import Progress
 from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
-from wordpiece_core.errors import InputError, collected_warnings
+from wordpiece_core.errors import InputError, collected_warnings, opt
 from wordpiece_core.measures import Measures, overlap, parity, tokens_of
+from wordpiece_core.option_types import path, paths
 from wordpiece_core.text_parts import GPT2, WHITESPACE
 from wordpiece_core.tokenizer.models import ByteLevel
 
@@ -63,29 +64,29 @@ class Comparison:
         return list(self.more_warnings)
 
 
-def compare_job(
-    call: CompareCall, *, beam_args: Sequence[str] = (), progress: Progress
-) -> Comparison:
-    """Measures the tokenizers on texts or on a word table.
+def compare_job(options: CompareOptions, progress: Progress) -> Comparison:
+    """Measure the tokenizers on texts or on a word table.
 
     Raises InputError, StorageError and OptionError.
     """
-    loaded, more_warnings = load_all(call.tokenizers)
-    at_sizes = at_vocab_sizes(names_of(call.tokenizers), call.tokenizers, loaded, call.vocab_sizes)
+    places = tokenizers_of(options.tokenizers)
+    loaded, more_warnings = load_all(places)
+    at_sizes = at_vocab_sizes(names_of(places), places, loaded, options.vocab_sizes)
     names, tokenizers = map(list, zip(*at_sizes[0], strict=True))
     more_warnings += at_sizes[1]
-    call = checked_call(call, beam_args)
-    how: Any = {"beam_args": beam_args, "progress": progress}
-    if call.word_counts:
-        table = read_word_table(call.word_counts)
-        measured = measure_all(tokenizers, table, call.measuring, **how)
-        for name, tokenizer in zip(names_of(call.tokenizers), loaded, strict=True):
+    options = checked_options(options)
+    measuring = options.select(MeasureOptions)
+    how: Any = {"beam_args": options.beam_args, "progress": progress}
+    if options.word_counts:
+        table = read_word_table(path(options.word_counts))
+        measured = measure_all(tokenizers, table, measuring, **how)
+        for name, tokenizer in zip(names_of(places), loaded, strict=True):
             more_warnings += warnings_on_table(table, name, tokenizer)
     else:
-        files = inputs.resolve(call.on, quoting=not call.measuring.no_quoting)
-        measured = measure_all(tokenizers, files, call.measuring, **how)
+        files = inputs.resolve(paths(options.on), quoting=not options.no_quoting)
+        measured = measure_all(tokenizers, files, measuring, **how)
         more_warnings += warnings_of_text(measured.replaced)
-    more_warnings += _warnings_on_words(measured, call)
+    more_warnings += _warnings_on_words(measured, options)
     rows = list(_rows(names, tokenizers, measured))
     return Comparison(pa.Table.from_pylist(rows, SCHEMA), tuple(dict.fromkeys(more_warnings)))
 
@@ -106,7 +107,7 @@ def _load(place: str) -> Tokenizer:
     except InputError as error:
         if not place.lower().endswith(".txt"):
             raise
-        raise InputError(f"{error}; or if it is a text, {EACH_TEXT}") from error
+        raise InputError(f"{error.template}; or if it is a text, set {opt.on} before it") from error
 
 
 def names_of(places: Sequence[str | Tokenizer]) -> list[str]:
@@ -132,21 +133,21 @@ def _rows(
             yield row | {"parity": relative.get(group)}
 
 
-def _warnings_on_words(measured: Measured, call: CompareCall) -> Iterator[str]:
+def _warnings_on_words(measured: Measured, options: CompareOptions) -> Iterator[str]:
     if not measured.total[0].words:
-        if call.word_counts:
-            yield f"the word table {call.word_counts} is empty; choose another one"
+        if options.word_counts:
+            yield f"the word table {options.word_counts} is empty; choose another one"
         else:
-            yield "no words in the text; check `text_column`"
+            yield f"no words in the text; check {opt.text_column}"
     left = measured.groups.get((0, None))
-    if call.measuring.group_column is not None and left is not None and left.words:
+    if options.group_column is not None and left is not None and left.words:
         yield (f"{left.words:,} words have no group (null) and count only in the row of all text")
 
 
 def warnings_on_table(table: WordTable, name: str, tokenizer: Tokenizer) -> Iterator[str]:
     """How the words of a table differ from the text that a tokenizer would have seen."""
     if table.min_word_count > 1:
-        yield f"{table.path}: counted with `min_word_count`, so rare words are missing"
+        yield f"{table.path}: counted with {opt.min_word_count}, so rare words are missing"
     if table.is_smoothed:
         yield f"{table.path}: its counts are smoothed, so the metrics differ from the text"
     lost = list(_lost(table.text, tokenizer)) if table.text else []
@@ -155,7 +156,7 @@ def warnings_on_table(table: WordTable, name: str, tokenizer: Tokenizer) -> Iter
         not_done = "may not do" if tokenizer.spec.library else "does not do"
         yield (
             f"{table.path}: its words are {done}, which {name} {not_done}; pass the text with"
-            " `on` for its exact metrics"
+            f" {opt.on} for its exact metrics"
         )
 
 
@@ -176,4 +177,4 @@ def _lost(of_table: TextOptions, tokenizer: Tokenizer) -> Iterator[str]:
         return
     is_gpt2 = isinstance(spec.rules, ByteLevel)
     if of_table.pre_tokenizer != (GPT2 if is_gpt2 else own["pre_tokenizer"]):
-        yield f"split as `pre_tokenizer` {of_table.pre_tokenizer} splits text"
+        yield f"split as {opt.pre_tokenizer} {of_table.pre_tokenizer} splits text"

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from os import PathLike
 
 import apache_beam as beam
 
@@ -37,8 +38,9 @@ from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.running.progress import Progress
 from pipelines.running.runner import is_local, pipeline_options, run_pipeline
 from wordpiece_core import Tokenizer
-from wordpiece_core.errors import OptionError, WordpieceError
+from wordpiece_core.errors import OptionError, WordpieceError, opt
 from wordpiece_core.measures import Measures
+from wordpiece_core.option_types import path
 from wordpiece_core.uri import absolute, join
 
 LEAST_PARTITION_BYTES = 8 << 20  # of text
@@ -126,18 +128,18 @@ def _partitions(total_bytes: int, worker_memory: int) -> Partitions:
 
 
 @contextmanager
-def work_directory(work_dir: str | None, beam_args: Sequence[str]) -> Iterator[str]:
+def work_directory(work_dir: str | PathLike[str] | None, beam_args: Sequence[str]) -> Iterator[str]:
     """A directory that workers reach, for their results. It is deleted at the end."""
     if work_dir is None:
         if not is_local(pipeline_options(beam_args)):
             raise OptionError(
-                "work_dir: required on a cluster: a directory that the workers"
+                f"{opt.work_dir}: required on a cluster: a directory that the workers"
                 " and this machine can access, for temporary results"
             )
         with tempfile.TemporaryDirectory(prefix="wordpiece-") as directory:
             yield directory
         return
-    place = join(absolute(work_dir), f"wordpiece-compare-{new_id()}")
+    place = join(absolute(path(work_dir)), f"wordpiece-compare-{new_id()}")
     owned = OwnedDirectory(place, "compare", ".*")
     owned.claim()
     try:

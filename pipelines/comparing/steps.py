@@ -220,7 +220,7 @@ class MeasureChunks(beam.DoFn):
         try:
             self.tally.measure(self.tokenizers, None, words)
         except InputError as error:
-            raise InputError(f"{part.path} row group {part.row_group}: {error}") from error
+            raise InputError(f"{part.path} row group {part.row_group}: {error.template}") from error
         add_metrics(bytes=bytes_of(part), input=bytes_of(part))
 
     def _measure_partition(self, partials: Iterable[tuple[Group, bytes]]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipelines.files import outputs
 from wordpiece_core import Tokenizer, storage
-from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.training.train import MERGES
 from wordpiece_core.training.vocab_sizes import at_size, merged_tokens
 from wordpiece_core.uri import join
@@ -54,7 +54,7 @@ def at_vocab_sizes(
                 found.append((name, _at_size(name, tokenizer, merged, size)))
     if len(unknown) == len(names):
         raise OptionError(
-            f"vocab_sizes: the order of the merges of {unknown[0]} is unknown; use a BPE"
+            f"{opt.vocab_sizes}: the order of the merges of {unknown[0]} is unknown; use a BPE"
             " tokenizer, or a WordPiece directory that wordpiece train wrote"
         )
     return found, [
@@ -67,4 +67,4 @@ def _at_size(name: str, tokenizer: Tokenizer, merged: Sequence[str], size: int) 
     try:
         return Tokenizer.of(at_size(tokenizer.spec, merged, size), tokenizer.unk_scope)
     except OptionError as error:
-        raise OptionError(f"{error} of {name}") from error
+        raise OptionError(f"{error.template} of {name}") from error

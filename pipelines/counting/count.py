@@ -20,7 +20,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from pipelines.counting.options import CountCall, CountOptions
+from pipelines.counting.options import CountingOptions, CountOptions
 from pipelines.counting.parts import WriteWordTable
 from pipelines.counting.spill import Spill
 from pipelines.counting.steps import CountRanges, MergeWords, Partitions, bytes_of, input_bytes
@@ -48,12 +48,14 @@ from pipelines.files import inputs, outputs
 from pipelines.files.inputs import InputFile, Range
 from pipelines.files.lease import one_run
 from pipelines.files.publishing import Publication
-from pipelines.running.checks import checked_call
+from pipelines.running.checks import checked_options
 from pipelines.running.from_plan import FromPlan
 from pipelines.running.plan import write_plan
 from pipelines.running.progress import Progress
 from pipelines.running.runner import is_local, pipeline_options, run_pipeline
-from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.errors import InputError, OptionError, opt
+from wordpiece_core.option_types import path, paths
+from wordpiece_core.options import TextOptions
 from wordpiece_core.tokenizer.files import tokens_in_texts
 from wordpiece_core.tokenizer.models import AddedToken
 from wordpiece_core.uri import is_uri
@@ -65,12 +67,11 @@ READ = ("rows", "nulls", "bytes", "replaced")  # of the text, not of its words
 
 
 def count_job(
-    call: CountCall,
+    options: CountOptions,
+    progress: Progress,
     *,
     own: Sequence[str] = (),
     split_at: Sequence[AddedToken] | None = None,
-    beam_args: Sequence[str] = (),
-    progress: Progress,
 ) -> WordTable:
     """Count the words of the inputs into a word table, and add the counts of the word tables to
     merge.
@@ -82,31 +83,30 @@ def count_job(
     Raises InputError, StorageError, OutputError and OptionError. An old table is replaced when the
     new one is complete. A directory that holds anything else is not changed.
     """
-    call = checked_call(call, beam_args)
-    tables = _tables_to_merge(call)
-    text = text_of(tables, call.counting.text, call.given)
-    call = replace(call, counting=replace(call.counting, text=text))
-    quoting = not call.counting.no_quoting
-    files = inputs.resolve(call.inputs, [call.output, *own], quoting=quoting)
-    ranges = all_ranges(files, tables, call)
+    options = checked_options(options)
+    output = path(options.output)
+    tables = _tables_to_merge(options)
+    options = replace(options, **vars(text_of(tables, options.select(TextOptions))))
+    quoting = not options.no_quoting
+    files = inputs.resolve(paths(options.inputs), [output, *own], quoting=quoting)
+    ranges = all_ranges(files, tables, options)
     if split_at is None:
-        split_at = tokens_in_texts(call.special_tokens)
+        split_at = tokens_in_texts(options.special_tokens or ())
     total = sum(map(input_bytes, ranges))
-    with one_run(call.output), new_table(call.output) as publication:
+    with one_run(output), new_table(output) as publication:
         with progress.stage("count", "input", total, starts_again=True):
-            run(ranges, publication, call, beam_args, split_at)
-        return finish_table(publication, call, tables, split_at)
+            run(ranges, publication, options, split_at)
+        return finish_table(publication, options, tables, split_at)
 
 
 def run(
     ranges: Sequence[Range | WordRange],
     publication: Publication,
-    call: CountCall,
-    beam_args: Sequence[str],
+    options: CountOptions,
     split_at: Sequence[AddedToken] = (),
 ) -> None:
-    """Counts ranges into parts and totals, which wait to be published."""
-    options = call.counting
+    """Count ranges into parts and totals, which wait to be published."""
+    counting, beam_args = options.select(CountingOptions), options.beam_args
     partitions = Partitions.of(sum(map(bytes_of, ranges)), options.worker_memory)
     largest_first = sorted(ranges, key=bytes_of, reverse=True)
     lease = publication.staging.lease
@@ -117,11 +117,11 @@ def run(
         words, totals = (
             pipeline
             | "ranges" >> FromPlan(plan, _range_of)
-            | "count" >> CountRanges(options, partitions.number, lease, spill, split_at)
+            | "count" >> CountRanges(counting, partitions.number, lease, spill, split_at)
         )
         (
             words
-            | "merge" >> MergeWords(options, call.min_word_count, totals, partitions, spill)
+            | "merge" >> MergeWords(counting, options.min_word_count, totals, partitions, spill)
             | "write" >> WriteWordTable(publication, partitions.are_one, spill)
         )
         totals | "write totals" >> beam.Map(write_totals, publication)
@@ -137,10 +137,10 @@ def _range_of(fields: dict[str, Any]) -> Range | WordRange:
 
 
 def all_ranges(
-    files: Sequence[InputFile], tables: Sequence[WordTable], call: CountCall
+    files: Sequence[InputFile], tables: Sequence[WordTable], options: CountOptions
 ) -> list[Range | WordRange]:
     """The ranges of files, and those of word tables."""
-    of_text = text_ranges(files, call.counting.text_column, call.counting.group_column)
+    of_text = text_ranges(files, options.text_column, options.group_column)
     return [*of_text, *(part for table in tables for part in word_ranges(table))]
 
 
@@ -152,19 +152,21 @@ def text_ranges(
     return inputs.plan(files, text_column, range_bytes, group_column=group_column)
 
 
-def _tables_to_merge(call: CountCall) -> list[WordTable]:
+def _tables_to_merge(options: CountOptions) -> list[WordTable]:
     """The tables to merge, each once. OptionError if their counts cannot be added."""
-    output = call.output
-    places = {path if is_uri(path) else os.path.realpath(path): path for path in call.merge}
+    output = path(options.output)
+    places = {
+        place if is_uri(place) else os.path.realpath(place): place for place in paths(options.merge)
+    }
     if (output if is_uri(output) else os.path.realpath(output)) in places:
         # If the job were killed and run again, it would add the inputs twice.
-        raise OptionError(f"merge: {output} is also the output; choose another directory")
-    tables = [read_word_table(path) for path in places.values()]
+        raise OptionError(f"{opt.merge}: {output} is also the output; choose another directory")
+    tables = [read_word_table(place) for place in places.values()]
     for table in tables:
-        made_with = "`min_word_count`" if table.min_word_count > 1 else "`smoothing_exponent`"
+        made_with = opt.min_word_count if table.min_word_count > 1 else opt.smoothing_exponent
         if table.min_word_count > 1 or table.is_smoothed:
             raise OptionError(
-                f"merge: {table.path} was counted with {made_with}, so its counts do not"
+                f"{opt.merge}: {table.path} was counted with {made_with}, so its counts do not"
                 " add up; count its text again without it"
             )
     return tables
@@ -172,14 +174,14 @@ def _tables_to_merge(call: CountCall) -> list[WordTable]:
 
 def finish_table(
     publication: Publication,
-    call: CountCall,
+    options: CountOptions,
     tables: Sequence[WordTable],
     split_at: Sequence[AddedToken] = (),
 ) -> WordTable:
     """Publish the parts in staging as a table, which replaces an old one. The words of merged
     `tables` have been counted again; the rows and bytes that those tables were made from are in
     their manifests. InputError if there is no word."""
-    totals, options = read_totals(publication), call.counting
+    totals, text = read_totals(publication), options.select(TextOptions)
     counts = totals.counts.copy()
     for table in tables:
         counts.update({name: n for name, n in table.totals.items() if name in READ})
@@ -189,23 +191,23 @@ def finish_table(
     parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
     rows = sum(part.rows for part in word_ranges(WordTable(staged, parts)))
     if not rows:
-        raise InputError(_why_no_word(counts, call.min_word_count, smoothing))
+        raise InputError(_why_no_word(counts, options.min_word_count, smoothing))
     sums = {key: counts[key] for key in TOTALS} | {"distinct_words": rows}
     special = {token.content for token in split_at}
     special = special.intersection(*(table.special_tokens for table in tables))
     made: dict[str, Any] = {
-        "min_word_count": call.min_word_count,
+        "min_word_count": options.min_word_count,
         "smoothing": smoothing,
         "special_tokens": sorted(special),
     }
-    manifest = {"parts": parts, "text": options.text.plain(), **made, **sums}
+    manifest = {"parts": parts, "text": text.to_dict(), **made, **sums}
 
     publication.stage_json(MANIFEST, manifest)
     publication.publish([*parts, MANIFEST], files_of(publication.output))
-    return WordTable(publication.output, parts, sums, options.text, **made)
+    return WordTable(publication.output, parts, sums, text, **made)
 
 
-def _smoothing(totals: Totals, options: CountOptions) -> dict[str, Any] | None:
+def _smoothing(totals: Totals, options: CountingOptions) -> dict[str, Any] | None:
     """See `WordTable.smoothing`."""
     if options.group_column is None:
         return None
@@ -230,13 +232,15 @@ def _why_no_word(
         smoothed = " when it is smoothed" if smoothing is not None else ""
         return (
             f"none of the {words:,} words in the input has a count of {min_word_count:,}{smoothed};"
-            f" set a smaller `min_word_count`"
+            f" set a smaller {opt.min_word_count}"
         )
-    fix = "check `text_column`"
+    fix = f"check {opt.text_column}"
     if not rows:
         fix = "choose files with text"
     elif size:
-        fix = f"`pre_tokenizer` and the normalizer leave nothing of {size:,} bytes of text; {fix}"
+        fix = (
+            f"{opt.pre_tokenizer} and the normalizer leave nothing of {size:,} bytes of text; {fix}"
+        )
     elif totals.get("nulls", 0) == rows:
         fix = f"all are null; {fix}"
     return f"no word in the input ({rows:,} rows); {fix}"

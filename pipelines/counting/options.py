@@ -1,21 +1,15 @@
-"""The options of counting, and a call of the job `count`."""
+"""The options of counting, and of the job `count`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from pipelines.running.call import Call, CsvOptions
-from wordpiece_core.declaration import INPUT, MAIN, PERFORMANCE, group, option
-from wordpiece_core.errors import OptionError
-from wordpiece_core.option_kinds import Column, Places, Share, Size, Whole
-from wordpiece_core.options import (
-    END_OF_TEXT,
-    LEAST_WORKER_MEMORY,
-    MOST_COUNT,
-    SpecialTokens,
-    TextOptions,
-)
+from pipelines.running.options import CsvOptions, InputOptions
+from wordpiece_core.declared import INPUT, MAIN, PERFORMANCE, Form
+from wordpiece_core.errors import OptionError, opt
+from wordpiece_core.option_types import Column, Count, Inputs, Share, WorkerMemory
+from wordpiece_core.options import END_OF_TEXT, SpecialTokens, TextOptions
 from wordpiece_core.symbols import SPECIAL_TOKENS
 
 
@@ -25,46 +19,32 @@ def usual_special_tokens(text: TextOptions) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingOptions(CsvOptions):
+class ReadingOptions(CsvOptions, section=INPUT):
     """Counting options, except for how text is split into words. `worker_memory`, in bytes, does
     not change the result."""
 
-    SECTION = INPUT
-
-    group_column: str | None = option(
-        None,
-        Column(),
-        "Column with a group, such as a language, to smooth counts between groups.",
-    )
-    smoothing_exponent: float = option(
-        1.0,
-        Share(metavar="A"),
-        "Smoothing: the share p of a group becomes p^A (multilingual BERT: 0.7).",
-        shown_default="1: no smoothing",
-    )
-    worker_memory: int = option(
-        512 << 20,
-        Size(LEAST_WORKER_MEMORY),
-        "Memory of a worker for counting.",
-        section=PERFORMANCE,
-    )
-    text_column: str = option("text", Column(), "Column or key that holds the text.", section=MAIN)
+    text_column: Annotated[Column, MAIN] = "text"
+    """Column or key that holds the text."""
+    group_column: Column | None = None
+    """Column with a group, such as a language, to smooth counts between groups."""
+    smoothing_exponent: Annotated[Share, Form("A", show="{:g}".format)] = 1.0
+    """Smoothing: the share p of a group becomes p^A (1: none; multilingual BERT: 0.7)."""
+    worker_memory: Annotated[WorkerMemory, PERFORMANCE] = 512 << 20
+    """Memory of a worker for counting."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.smoothing_exponent != 1 and self.group_column is None:
-            raise OptionError("smoothing_exponent: also set `group_column`")
+            raise OptionError(f"{opt.smoothing_exponent}: also set {opt.group_column}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountOptions(ReadingOptions):
+class CountingOptions(ReadingOptions, TextOptions, section=INPUT):
     """How words are counted, by `count` and before `train`."""
 
-    text: TextOptions = group(TextOptions)
-
 
 @dataclass(frozen=True, kw_only=True)
-class CountCall(Call):
+class CountOptions(CountingOptions, InputOptions):
     """Count the words of INPUT into a word table.
 
     INPUT: files, globs or directories of .parquet, .arrow, .feather, .txt, .jsonl, .csv, .tsv (text
@@ -72,26 +52,18 @@ class CountCall(Call):
     Optional with --merge.
     """
 
-    merge: tuple[str, ...] = option(
-        (), Places(), "Add the counts of this word table; repeatable.", section=MAIN
-    )
-    min_word_count: int = option(
-        1, Whole(MOST_COUNT), "Minimum count of a word; rarer words are left out.", section=MAIN
-    )
-    special_tokens: Sequence[str] | str = option(
-        None,
-        SpecialTokens(metavar="LIST|bert"),
-        "Tokens that split texts and are not counted, comma-separated.",
-        shown_default="BERT's five; <|endoftext|> if words contain spaces",
-        section=MAIN,
-    )
-    counting: CountOptions = group(CountOptions)
+    merge: Annotated[Inputs, Form("DIR"), MAIN] = ()
+    """Add the counts of this word table; repeatable."""
+    min_word_count: Annotated[Count, MAIN] = 1
+    """Minimum count of a word; rarer words are left out."""
+    special_tokens: Annotated[SpecialTokens | None, MAIN] = None
+    """Tokens that split texts and are not counted, comma-separated (default: BERT's five;
+    <|endoftext|> if words contain spaces)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_inputs(self.merge)
         if self.special_tokens is None:
-            usual = usual_special_tokens(self.counting.text)
-            object.__setattr__(self, "special_tokens", usual)
-        if self.merge and self.counting.group_column is not None:
-            raise OptionError("merge: a word table has no groups; remove `group_column`")
+            object.__setattr__(self, "special_tokens", usual_special_tokens(self))
+        if self.merge and self.group_column is not None:
+            raise OptionError(f"{opt.merge}: a word table has no groups; remove {opt.group_column}")

@@ -18,7 +18,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
-from pipelines.counting.options import CountOptions
+from pipelines.counting.options import CountingOptions
 from pipelines.counting.spill import Spill, Table
 from pipelines.counting.totals import ONE, Group, Totals, add_totals, group_weights
 from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
@@ -29,7 +29,7 @@ from pipelines.files.reader import TextBatch
 from pipelines.running.figures import add_input, add_metrics
 from pipelines.running.threads import ahead
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.tokenizer.models import AddedToken
 
 SHARE_OF_PARTITION = 4  # the text of a partition has at most 1/4 of a worker's memory
@@ -89,7 +89,7 @@ class CountRanges(beam.PTransform):
     """From ranges of input to pairs of a partition and a partial table, and to the totals, which
     are one element. Ranges are counted as long as the run has its lease."""
 
-    options: CountOptions
+    options: CountingOptions
     partitions: int
     lease: Lease
     spill: Spill
@@ -148,8 +148,8 @@ class CountTexts(beam.DoFn):
         """OptionError for more groups than languages or sources are."""
         if len(groups) > MOST_GROUPS:
             raise OptionError(
-                f"group_column: {self.options.group_column!r} has more than"
-                f" {MOST_GROUPS:,} values; choose a column of languages or sources"
+                f"more than {MOST_GROUPS:,} values in {opt.group_column}"
+                f" {self.options.group_column!r}; choose a column of languages or sources"
             )
 
 
@@ -159,13 +159,13 @@ class _CountRange(CountTexts):
 
     def __init__(
         self,
-        options: CountOptions,
+        options: CountingOptions,
         partitions: int,
         lease: Lease,
         spill: Spill,
         split_at: Sequence[AddedToken],
     ) -> None:
-        self.options: CountOptions = options
+        self.options: CountingOptions = options
         self.partitions, self.lease, self.spill = partitions, lease, spill
         self.split_at = [token.for_kernel() for token in split_at]
 
@@ -173,7 +173,7 @@ class _CountRange(CountTexts):
         super().start_bundle()
         most_bytes = self.spill.most_bytes(self.options.worker_memory)
         self.counter = _kernel.WordCounter(
-            self.options.text.for_kernel(), most_bytes=most_bytes, split_at=self.split_at
+            self.options.for_kernel(), most_bytes=most_bytes, split_at=self.split_at
         )
         self.totals = Totals()
 
@@ -189,7 +189,7 @@ class _CountRange(CountTexts):
                 self.counter.add(words.slice(start, ROWS_PER_GROUP))
             except InputError as error:
                 place = f"{part.path} row group {part.row_group}"
-                raise InputError(f"{place}: {error}") from error
+                raise InputError(f"{place}: {error.template}") from error
             if self.counter.is_full:
                 yield from self.taken()
         add_metrics(bytes=bytes_of(part), input=bytes_of(part))
@@ -227,7 +227,7 @@ class MergeWords(beam.PTransform):
     one for each partition, or piece of a partition. Counts are smoothed across groups by weights
     that are made from the totals."""
 
-    options: CountOptions
+    options: CountingOptions
     min_count: int
     totals: beam.PCollection
     partitions: Partitions

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pipelines.files import outputs
 from pipelines.files.publishing import Publication
 from wordpiece_core.errors import InputError
-from wordpiece_core.options import MOST_COUNT
+from wordpiece_core.option_types import MOST_COUNT
 from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights
 
 Group = str | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,7 +25,7 @@ from pipelines.files.parquet_input import open_parquet
 from pipelines.files.publishing import STAGING, Publication
 from pipelines.files.reader import warnings_of_text
 from wordpiece_core import TextOptions, storage
-from wordpiece_core.errors import InputError, OptionError, OutputError, one_line
+from wordpiece_core.errors import InputError, OptionError, OutputError, one_line, opt
 from wordpiece_core.summary import Summarized
 from wordpiece_core.uri import join
 
@@ -233,15 +233,15 @@ def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
     return WordTable(directory, parts, totals, text, least, smoothing, special)
 
 
-def text_of(
-    tables: Sequence[WordTable], text: TextOptions, given: Collection[str] = ()
-) -> TextOptions:
-    """The text options that the tables were counted with. More text that is counted with them must
-    have the same. OptionError if the tables differ, or if an option in `text` differs from the
-    tables, and is not at its default or among those that were `given`. For tables of unknown
-    origin, `text` is returned."""
+def text_of(tables: Sequence[WordTable], text: TextOptions) -> TextOptions:
+    """Return the text options that the tables were counted with, or `text` for tables of unknown
+    origin. More text that is counted with them must have the same.
+
+    Raises OptionError if the tables differ, or if an option that is set in `text` differs from
+    them.
+    """
     known = [(table.path, table.text) for table in tables if table.text is not None]
-    usual, wanted = TextOptions(), text.resolved()
+    wanted = text.resolved()
     # The pre-tokenizer first: that of gpt2 settles the other options too.
     names = sorted(wanted, key=lambda name: name != "pre_tokenizer")
     for path, options in known:
@@ -250,13 +250,14 @@ def text_of(
             value, other = options.resolved()[name], first.resolved()[name]
             if value != other:
                 raise OptionError(
-                    f"{name}: {path} was counted with {value}, but {first_path} with {other}; count"
+                    f"{opt[name]}: {path} was counted with {value}, but {first_path} with"
+                    f" {other}; count"
                     " both texts with the same options"
                 )
-            is_given = name in given or getattr(text, name) != getattr(usual, name)
-            if is_given and wanted[name] != value:
+            if getattr(text, name) not in (None, ()) and wanted[name] != value:
                 raise OptionError(
-                    f"{name}: {wanted[name]}, but {path} was counted with {value}; remove it, or"
+                    f"{opt[name]}: {wanted[name]}, but {path} was counted with {value}; remove"
+                    " it, or"
                     f" count the text again with it"
                 )
     return known[0][1] if known else text

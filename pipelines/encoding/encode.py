@@ -15,25 +15,21 @@ shards of their rows. Following (`pipelines.encoding.follow`) is a loop around t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pipelines.encoding.follow import FollowLog, follow_inputs
-from pipelines.encoding.options import EncodeCall
+from pipelines.encoding.options import EncodeOptions
 from pipelines.encoding.resharding.reshard import Resharding
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.run import EncodeRun
 from pipelines.encoding.shard_encoder import check_fit
 from pipelines.files.lease import one_run
-from pipelines.running.checks import checked_call
+from pipelines.running.checks import checked_options
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
 
 
 def encode_job(
-    call: EncodeCall,
+    options: EncodeOptions,
     tokenizer: Tokenizer,
-    *,
-    beam_args: Sequence[str] = (),
     progress: Progress,
     log: FollowLog | None = None,
 ) -> Encoded:
@@ -45,11 +41,11 @@ def encode_job(
     ShardsError if some inputs cannot be encoded, after all others are finished. With `on_error`
     "skip", the manifest lists these instead.
     """
-    call = checked_call(call, beam_args)
-    check_fit(call.shards, tokenizer)
-    run = EncodeRun(call, tokenizer, beam_args, progress)
-    if call.following.follow:
+    options = checked_options(options)
+    check_fit(options, tokenizer)
+    run = EncodeRun(options, tokenizer, progress)
+    if options.follow:
         assert log is not None
         return follow_inputs(run, log)
-    with one_run(call.output):
-        return Resharding(run).run() if call.is_resharded else run.encode_files(run.files())
+    with one_run(run.output):
+        return Resharding(run).run() if options.is_resharded else run.encode_files(run.files())

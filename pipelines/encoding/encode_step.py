@@ -92,7 +92,7 @@ class EncodeShard(beam.DoFn):
     def _encode(self, file: InputFile, name: str) -> NewShard | None:
         """The encoded shard; None for a large one, which is finished already."""
         options, path = self.options, self.directory.place(name)
-        is_copied = options.encoding.stride is None and self.schema is None
+        is_copied = options.stride is None and self.schema is None
         copied = options.compression if is_copied else None
         texts, resharded = text_columns(options), self.weights is not None
         shard = inputs.open_shard(

@@ -45,17 +45,17 @@ def follow_inputs(run: EncodeRun, log: FollowLog) -> Encoded:
     """Encode files as they appear, until stopped or until nothing has changed for `until_idle`
     seconds. A fault of storage is a warning, and the next poll tries again. Raises the errors of
     `encode`."""
-    with one_run(run.call.output):
+    with one_run(run.output):
         return _follow(run, log) or run.encode_files([])
 
 
 def _follow(run: EncodeRun, log: FollowLog) -> Encoded | None:
     """Return the last result; None if no file has appeared."""
-    following = run.call.following
+    following = run.options
     before: dict[str, Version] = {}
     processed: dict[str, Version] = {}
     skipped: dict[str, Version] = {}
-    commits = _Commits(run.call.output)
+    commits = _Commits(run.output)
     encoded: Encoded | None = None
     until_idle = math.inf if following.until_idle is None else following.until_idle
     idle_since = time.monotonic()
@@ -82,7 +82,7 @@ def _follow(run: EncodeRun, log: FollowLog) -> Encoded | None:
                 encoded = run.encode_files(new)
             except ShardsError as error:
                 changed = [bad.error.cause == CHANGED for bad in error.errors]
-                skips = run.call.on_error == SKIP and any(changed)
+                skips = run.options.on_error == SKIP and any(changed)
                 if not (skips or all(changed)):
                     raise
                 log.warn(f"{error}; they will be read again")

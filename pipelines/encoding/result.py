@@ -9,6 +9,7 @@ from pipelines.encoding.directory.bad_shards import BadShard
 from pipelines.encoding.directory.encoded_directory import SECOND_FILES
 from pipelines.encoding.directory.status import SUMS
 from pipelines.files.reader import warnings_of_text
+from wordpiece_core.errors import opt
 from wordpiece_core.summary import Summarized
 
 MANY_UNKNOWN = 0.01  # the share of [UNK] in the tokens above which there is a warning
@@ -93,15 +94,15 @@ class Encoded(Summarized):
         dropped = manifest["dropped_tokens"] / max(self.tokens, 1)
         if dropped > MANY_DROPPED:
             is_resharded = manifest["options"].get("layout") is not None
-            larger = "a larger `shard_size`" if is_resharded else "larger input files"
+            larger = f"a larger {opt.shard_size}" if is_resharded else "larger input files"
             found.append(
                 f"{dropped:.1%} of the tokens were left out, at the ends of the shards; give"
-                f" `padding`, {larger}, or a smaller `max_length`"
+                f" {opt.padding}, {larger}, or a smaller {opt.max_length}"
             )
         if manifest["invalid"]:
             found.append(
                 f"{manifest['invalid']:,} invalid UTF-8 sequences in kept columns are kept as they"
-                f" are; some readers refuse them (`keep_columns` leaves columns out)"
+                f" are; some readers refuse them ({opt.keep_columns} leaves columns out)"
             )
         found += [f"skipped: {bad.message}" for bad in self.errors]
         return found + self.more_warnings

@@ -12,7 +12,7 @@ from pipelines.encoding.directory.card import card_warnings
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.state import Contents
 from pipelines.encoding.directory.status import ShardError, ShardResult
-from pipelines.encoding.options import EncodeCall, ShardOptions
+from pipelines.encoding.options import EncodeOptions, ShardOptions
 from pipelines.encoding.plan import EncodePlan, PlannedShard, plan_files
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import RowWeights
@@ -22,7 +22,8 @@ from pipelines.files.inputs import InputFile
 from pipelines.files.schemas import joined_schema
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer
-from wordpiece_core.errors import ColumnError, InputError
+from wordpiece_core.errors import ColumnError, InputError, opt
+from wordpiece_core.option_types import path, paths
 
 MOST_UNKNOWN = 0.9  # of the tokens of a dataset: more are an error
 LEAST_TOKENS = 10  # of a dataset for which this is an error
@@ -41,46 +42,56 @@ def _split_warnings(manifest: Mapping[str, Any]) -> list[str]:
 class EncodeRun:
     """A run of the job."""
 
-    call: EncodeCall
+    options: EncodeOptions
     tokenizer: Tokenizer
-    beam_args: Sequence[str]
     progress: Progress
+
+    @property
+    def output(self) -> str:
+        """The output directory."""
+        return path(self.options.output)
+
+    @property
+    def shard_options(self) -> ShardOptions:
+        """The options of shards, which workers get."""
+        return self.options.select(ShardOptions)
 
     def directory(self) -> EncodedDirectory:
         """The output directory. A token that is named, and has the role anyway, is no option."""
-        options, tokenizer = self.call.job_options, self.tokenizer
+        options, tokenizer = self.options.job_options, self.tokenizer
         for role in ("bos_token", "eos_token"):
             if role in options and tokenizer.token_of(role) == options[role]:
                 del options[role]
         return EncodedDirectory(
-            self.call.output,
+            self.output,
             {"tokenizer": tokenizer.digest, "options": options},
-            card=self.call.card,
+            card=self.options.card,
             # Readers of a stream take the shards as they come.
-            marks_unfinished=not self.call.following.follow,
+            marks_unfinished=not self.options.follow,
         )
 
     def files(self, *, may_be_empty: bool = False) -> list[InputFile]:
         """The input files, which have distinct shards."""
-        own, quoting = [self.call.output], not self.call.shards.no_quoting
-        found = inputs.resolve(self.call.inputs, own, may_be_empty=may_be_empty, quoting=quoting)
-        if not self.call.following.follow:  # the splits of files that will appear are not known
+        own, quoting = [self.output], not self.options.no_quoting
+        given = paths(self.options.inputs)
+        found = inputs.resolve(given, own, may_be_empty=may_be_empty, quoting=quoting)
+        if not self.options.follow:  # the splits of files that will appear are not known
             found = inputs.with_splits_in_names(found)
         return inputs.disambiguated(found)
 
     def encode_files(self, files: Sequence[InputFile]) -> Encoded:
         """Encodes each input into a shard, and commits."""
-        plan = plan_files(self.directory(), files, self.call.shards)
+        plan = plan_files(self.directory(), files, self.shard_options)
         directory, contents, bad = plan.directory, plan.contents, list[BadShard]()
         if not plan.is_done:
-            contents, bad = self.encode(plan, self.call.shards)
+            contents, bad = self.encode(plan, self.shard_options)
             manifest = state.commit(directory, contents)
         else:
             manifest = state.complete(directory, contents, self.tokenizer)
         kept = sum(shard.finished for shard in plan.shards)
         others = len(contents.results.keys() - {shard.name for shard in plan.shards})
         warnings = _split_warnings(manifest) + card_warnings(directory)
-        return Encoded(self.call.output, manifest, kept, others, bad, warnings)
+        return Encoded(self.output, manifest, kept, others, bad, warnings)
 
     def encode(
         self, plan: EncodePlan, options: ShardOptions, weights: RowWeights | None = None
@@ -90,7 +101,7 @@ class EncodeRun:
         if there are bad inputs that are not skipped."""
         directory, waiting, found = plan.directory, plan.to_run, plan.contents
         if not waiting:
-            plan.bad_shards([], self.call.on_error)
+            plan.bad_shards([], self.options.on_error)
         directory.begin(self.tokenizer)
         results, errors = list[ShardResult](), list[ShardError]()
         # only here, so that a run with nothing to do does not import Beam
@@ -99,8 +110,8 @@ class EncodeRun:
         with self.progress.stage("encode", "input", sum(shard.input_bytes for shard in waiting)):
             if waiting:
                 step = EncodeShard(directory, options, self.threads, weights)
-                results, errors = run_step(step, waiting, self.beam_args)
-            bad = plan.bad_shards(errors, self.call.on_error)
+                results, errors = run_step(step, waiting, self.options.beam_args)
+            bad = plan.bad_shards(errors, self.options.on_error)
         given = {shard.name: shard for shard in plan.shards}
         redone = {name for name, shard in given.items() if not shard.finished}
         # What a killed run has finished of inputs that are not given now is deleted.
@@ -121,7 +132,7 @@ class EncodeRun:
         """The number of encoding threads in each process."""
         from pipelines.encoding.encode_step import threads
 
-        return threads(self.beam_args, self.call.worker_memory)
+        return threads(self.options.beam_args, self.options.worker_memory)
 
     def _check_unknown(self, contents: Contents) -> None:
         """InputError if nearly all tokens are unknown."""
@@ -129,11 +140,11 @@ class EncodeRun:
         tokens = sum(result.word_tokens for result in results)
         unknown = sum(result.unknown_tokens for result in results)
         is_most = tokens >= LEAST_TOKENS and unknown > MOST_UNKNOWN * tokens
-        if is_most and not self.call.allow_unknown:
+        if is_most and not self.options.allow_unknown:
             raise InputError(
-                f"{self.call.output}: {unknown / tokens:.0%} of the tokens are unknown, so"
-                f" the tokenizer does not fit this text; choose another `tokenizer`, or set"
-                " `allow_unknown`"
+                f"{self.output}: {unknown / tokens:.0%} of the tokens are unknown, so"
+                f" the tokenizer does not fit this text; choose another {opt.tokenizer}, or set"
+                f" {opt.allow_unknown}"
             )
 
     def _with_one_schema(
@@ -162,9 +173,9 @@ class EncodeRun:
         from pipelines.encoding.encode_step import EncodeShard, run_step
 
         waiting = [given[name] for name in again]
-        step = EncodeShard(directory, self.call.shards, self.threads, schema=target)
+        step = EncodeShard(directory, self.shard_options, self.threads, schema=target)
         with self.progress.stage("encode again", "input", sum(s.input_bytes for s in waiting)):
-            results, errors = run_step(step, waiting, self.beam_args, contents.results)
+            results, errors = run_step(step, waiting, self.options.beam_args, contents.results)
         if errors:
             raise ShardsError([BadShard(given[e.name].file, e) for e in errors], len(given))
         remade = {result.name: result for result in results}

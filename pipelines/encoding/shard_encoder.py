@@ -33,9 +33,9 @@ from pipelines.files.outputs import empty_parquet
 from pipelines.files.schemas import taken
 from pipelines.running.figures import add_metrics
 from pipelines.running.threads import ahead, in_threads
-from wordpiece_core import EncodedBatch, Packer, Tokenizer
+from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
 from wordpiece_core._kernel import Chunks, IdPages, Pages
-from wordpiece_core.errors import ColumnError, InputError, OptionError, SpecialTokenError
+from wordpiece_core.errors import ColumnError, InputError, OptionError, SpecialTokenError, opt
 
 METADATA_KEY = b"wordpiece.tokenizer"
 SCHEMAS = 64  # of inputs, whose columns are remembered
@@ -83,7 +83,7 @@ class ShardEncoder:
     split_weights: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        encoding = self.options.encoding
+        encoding: EncodingOptions = self.options
         self.packer = Packer(self.tokenizer, encoding) if self.options.pack else None
         if self.packer is not None:  # it truncates rows itself
             encoding = encoding.of_documents
@@ -104,7 +104,7 @@ class ShardEncoder:
                 others = ",".join(other for other in kept.names if other not in added.names)
                 raise ColumnError(
                     f"{self.file.path}: already has a column {name!r}; exclude it with"
-                    f" `keep_columns` '{others}'"
+                    f" {opt.keep_columns} '{others}'"
                 )
         metadata = {METADATA_KEY: self.tokenizer.digest.encode()}
         return pa.schema([*kept, *added], metadata=metadata)
@@ -199,7 +199,7 @@ class ShardEncoder:
             raise InputError(f"{self.file.path} row {row}: {message}") from error
         except InputError as error:
             place = f"{self.file.path}, counted from row {piece.first_row}"
-            raise InputError(f"{place}: {error}") from error
+            raise InputError(f"{place}: {error.template}") from error
 
     def _count(self, done: EncodedPiece) -> None:
         batch, pages = done.batch, done.pages
@@ -248,38 +248,39 @@ class ShardEncoder:
         except pa.ArrowNotImplementedError as error:
             raise ColumnError(
                 f"{self.file.path}: column {name!r} of {kept[name].type} cannot be repeated in"
-                f" several rows; exclude it with `keep_columns`"
+                f" several rows; exclude it with {opt.keep_columns}"
             ) from error
 
 
 @lru_cache(SCHEMAS)
 def added_schema(tokenizer: Tokenizer, options: ShardOptions) -> pa.Schema:
     """The columns that are made: the ids, and what else is asked for."""
-    encoding = options.encoding
     if options.pack:
-        return Packer(tokenizer, encoding).finish().schema
+        return Packer(tokenizer, options).finish().schema
 
     pairs: list[str] | None = [] if options.text_pair_column else None
-    added = tokenizer.encode_batch([], pairs, options=encoding).table.schema
-    if encoding.stride is not None:
+    added = tokenizer.encode_batch([], pairs, options=options).table.schema
+    if options.stride is not None:
         added = added.append(pa.field(SOURCE_ROWS, pa.int64()))
     return added
 
 
 def text_columns(options: ShardOptions) -> TextColumns:
     """The columns that hold text."""
-    keeps_texts = options.encoding.stride is None
+    keeps_texts = options.stride is None
     return TextColumns(options.text_column, pair=options.text_pair_column, keeps_texts=keeps_texts)
 
 
 def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
     """OptionError if the options do not fit the vocabulary."""
     if options.pack:
-        Packer(tokenizer, options.encoding)
+        Packer(tokenizer, options)
         return
-    if options.encoding.add_special_tokens and not tokenizer.adds_special_tokens:
-        raise OptionError("the vocabulary lacks [CLS] or [SEP]; set `add_special_tokens=False`")
-    tokenizer.check_options(options.encoding, bool(options.text_pair_column))
+    if options.add_special_tokens and not tokenizer.adds_special_tokens:
+        raise OptionError(
+            f"the vocabulary lacks [CLS] or [SEP]; set {opt['add_special_tokens=False']}"
+        )
+    tokenizer.check_options(options, bool(options.text_pair_column))
 
 
 def storing(options: ShardOptions, schema: pa.Schema, kept: Sequence[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pipelines.files.columns import check_once, check_storable, path_of
 from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import bad_data, open_planned
-from wordpiece_core.errors import InputError, one_line
+from wordpiece_core.errors import InputError, one_line, opt
 from wordpiece_core.storage import StoredFile
 
 BATCH_BYTES = 8 << 20  # of the rows that are processed at once
@@ -85,7 +85,7 @@ class ArrowReader(Reader):
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise InputError(
                     f"{self.file.path}: column {name!r} of {column.type} cannot be stored"
-                    f" ({one_line(error)}); exclude it with `keep_columns`"
+                    f" ({one_line(error)}); exclude it with {opt.keep_columns}"
                 ) from error
             columns.append(stored)
         return pa.record_batch(columns, names=batch.schema.names)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core._kernel import repair_utf8
-from wordpiece_core.errors import ColumnError, InputError
+from wordpiece_core.errors import ColumnError, InputError, opt
 from wordpiece_core.text_types import holds_text
 
 
@@ -34,8 +34,8 @@ class TextColumns:
     def option(self, name: str) -> str:
         """The option that chose a column."""
         if name == self.text:
-            return "`text_column`"
-        return "`text_pair_column`" if name == self.pair else "`group_column`"
+            return f"{opt.text_column}"
+        return f"{opt.text_pair_column}" if name == self.pair else f"{opt.group_column}"
 
     def missing(
         self, path: str, name: str, names: Sequence[str], what: str = "column {!r}"
@@ -127,7 +127,7 @@ def check_storable(path: str, schema: pa.Schema, kept: Collection[str]) -> None:
         except (OSError, pa.ArrowException) as error:
             raise InputError(
                 f"{path}: column {field.name!r} is {field.type}, which Parquet cannot store"
-                f" (exclude it with `keep_columns`)"
+                f" (exclude it with {opt.keep_columns})"
             ) from error
 
 

@@ -24,7 +24,7 @@ from pipelines.files.line_input import BYTE_ORDER_MARK
 from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import bad_data, open_planned
 from wordpiece_core._kernel import CsvRows, repair_utf8
-from wordpiece_core.errors import InputError
+from wordpiece_core.errors import InputError, opt
 
 BLOCK_BYTES = 4 << 20  # that are parsed at once
 LONGEST_ROW = 64 << 20  # bytes; a row that is longer has most likely a quote that is not closed
@@ -100,7 +100,7 @@ class CsvReader(Reader):
                 chunk = _read(stream, BLOCK_BYTES)
             rows.finish()
         except InputError as error:
-            fix = "; set `no_quoting` if quotes are text" * self.file.quoting
+            fix = f"; set {opt.no_quoting} if quotes are text" * self.file.quoting
             raise InputError(f"{self.file.path} {error}{fix}") from error
         if any(pieces):
             yield b"".join(pieces), before

@@ -26,7 +26,7 @@ from pipelines.files.line_input import BYTE_ORDER_MARK, LineReader, blocks
 from pipelines.files.reader import Range, Rows
 from pipelines.files.reading import open_planned
 from wordpiece_core._kernel import repair_utf8
-from wordpiece_core.errors import InputError, one_line, shown
+from wordpiece_core.errors import InputError, one_line, opt, shown
 
 T = TypeVar("T")
 
@@ -212,7 +212,7 @@ class JsonReader(LineReader):
                         f"{self.file.path}: {name!r} contains an integer that no common type of"
                         f" its values holds exactly, in the line at byte {place:,}:"
                         f" {shown(row.get(name))} (write it as a string, or exclude the column"
-                        " with `keep_columns`)"
+                        f" with {opt.keep_columns})"
                     )
 
 
@@ -222,7 +222,7 @@ _CHANGED_TYPE = re.compile(
 
 
 def _changed_type(column: str, before: str, after: str, *, is_text: bool = False) -> str:
-    fix = "" if is_text else "exclude it with `keep_columns`, or "
+    fix = "" if is_text else f"exclude it with {opt.keep_columns}, or "
     return f"column {column!r} changed from {before} to {after}; {fix}write its values alike"
 
 

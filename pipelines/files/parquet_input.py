@@ -15,7 +15,7 @@ from pipelines.files.reader import Range, Reader, Rows
 from pipelines.files.reading import Planned, bad_data, open_planned
 from wordpiece_core import _kernel
 from wordpiece_core._kernel import Chunks, ChunkSource
-from wordpiece_core.errors import InputError
+from wordpiece_core.errors import InputError, opt
 from wordpiece_core.storage import StoredFile
 
 BATCH_BYTES = 8 << 20  # of the rows that are processed at once
@@ -41,7 +41,7 @@ class ParquetFile(pq.ParquetFile):
             if name in columns or name.split(".")[0] in columns:
                 raise InputError(
                     f"{path}: column {name!r} is encrypted; decrypt the file, or"
-                    f" exclude the column with `keep_columns`"
+                    f" exclude the column with {opt.keep_columns}"
                 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from wordpiece_core.errors import ColumnError, one_line
+from wordpiece_core.errors import ColumnError, one_line, opt
 
 PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 """The types that views are stored in where Arrow cannot process them."""
@@ -26,7 +26,7 @@ def joined_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
             if kind is None:
                 raise ColumnError(
                     f"{name}: column {field.name!r} is {field.type}, but {other.type} in {of};"
-                    f" exclude it with `keep_columns`"
+                    f" exclude it with {opt.keep_columns}"
                 )
             joined[field.name] = field.with_type(kind), name if kind == field.type else of
     fields = [field.with_nullable(True) for field, _ in joined.values()]
@@ -84,6 +84,6 @@ def conformed(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
             raise ColumnError(
                 f"{path}: column {field.name!r} is {field.type} because of other inputs, and cannot"
                 f" hold all values here ({one_line(error)}); exclude it with"
-                f" `keep_columns`"
+                f" {opt.keep_columns}"
             ) from error
     return pa.table(columns, schema=schema)

@@ -9,20 +9,22 @@ from typing import Any
 
 from pipelines.comparing.compare import load_all, names_of, warnings_on_table
 from pipelines.comparing.measuring import measure_all, work_directory
+from pipelines.comparing.options import MeasureOptions, tokenizers_of
 from pipelines.counting.count import count_job
-from pipelines.counting.options import CountCall, CountOptions
+from pipelines.counting.options import CountOptions
 from pipelines.counting.word_table import read_word_table
 from pipelines.files import inputs, outputs
 from pipelines.files.reader import warnings_of_text
 from pipelines.reporting.facts import GENERATOR, Facts, OnText, Other
-from pipelines.reporting.options import ReportCall
+from pipelines.reporting.options import ReportOptions
 from pipelines.reporting.vocabulary import TrainingLog, read_log, smaller_sizes
 from pipelines.reporting.words import notable_words
-from pipelines.running.checks import checked_call
+from pipelines.running.checks import checked_options
 from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer, storage
-from wordpiece_core.errors import InputError, OptionError, OutputError
+from wordpiece_core.errors import InputError, OptionError, OutputError, opt
 from wordpiece_core.measures import tokens_by_id
+from wordpiece_core.option_types import path, paths
 from wordpiece_core.storage import check_writable
 from wordpiece_core.summary import Summarized
 from wordpiece_core.uri import join, parent
@@ -67,37 +69,39 @@ class Report(Summarized):
         return list(self.more_warnings)
 
 
-def report_job(call: ReportCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Report:
-    """Writes a page about a tokenizer.
+def report_job(options: ReportOptions, progress: Progress) -> Report:
+    """Write a page about a tokenizer.
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
     check_libraries()
-    check_output(call.output, overwrite=call.overwrite)
-    checked = checked_call(call, beam_args)
+    output = path(options.output)
+    check_output(output, overwrite=options.overwrite)
+    checked = checked_options(options)
     from pipelines.reporting.page import page  # it loads libraries that are not always there
 
-    (tokenizer, *others), more_warnings = load_all([call.tokenizer, *call.compare_with])
+    places = [*tokenizers_of(options.tokenizer), *tokenizers_of(options.compare_with)]
+    (tokenizer, *others), more_warnings = load_all(places)
     if tokenizer.spec.library is not None:
         raise InputError(
-            f"{call.tokenizer}: the kernel cannot run this tokenizer, and a report needs that;"
-            f" use wordpiece compare, or `compare_with`"
+            f"{places[0]}: the kernel cannot run this tokenizer, and a report needs that;"
+            f" use wordpiece compare, or {opt.compare_with}"
         )
-    place = call.tokenizer if isinstance(call.tokenizer, str) else None
-    name, *names = names_of([call.tokenizer, *call.compare_with])
+    place = places[0] if isinstance(places[0], str) else None
+    name, *names = names_of(places)
     facts = Facts(
         name,
         tokenizer.spec,
         TrainingLog() if place is None else read_log(place),
         others=[Other(n, tokens_by_id(of)) for n, of in zip(names, others, strict=True)],
     )
-    if call.on or call.word_counts:
-        facts = replace(facts, text=list(call.on) or [str(call.word_counts)])
-        facts, more = _with_text(facts, [tokenizer, *others], checked, beam_args, progress)
+    if options.on or options.word_counts:
+        facts = replace(facts, text=list(paths(options.on)) or [str(options.word_counts)])
+        facts, more = _with_text(facts, [tokenizer, *others], checked, progress)
         more_warnings += more
     data = page(facts)
-    outputs.write_bytes(call.output, data)
-    return Report(call.output, len(data), facts, tuple(dict.fromkeys(more_warnings)))
+    outputs.write_bytes(output, data)
+    return Report(output, len(data), facts, tuple(dict.fromkeys(more_warnings)))
 
 
 def check_libraries() -> None:
@@ -107,20 +111,22 @@ def check_libraries() -> None:
             raise OptionError(f"a report needs {name}: pip install jinja2 vl-convert-python")
 
 
-def check_output(path: str, *, overwrite: bool) -> None:
+def check_output(place: str, *, overwrite: bool) -> None:
     """OptionError unless a page can be written there; OutputError if it would replace another kind
     of file."""
-    check_writable("output", parent(path) or ".")
-    entry = storage.info(path)
+    check_writable("output", parent(place) or ".")
+    entry = storage.info(place)
     if entry is None:
         return
     if entry.kind != "file":
-        raise OptionError(f"output: {path} is a directory; choose a file name, such as report.html")
-    with storage.StoredFile(path) as file:
+        raise OptionError(
+            f"{opt.output}: {place} is a directory; choose a file name, such as report.html"
+        )
+    with storage.StoredFile(place) as file:
         is_page = GENERATOR.encode() in file.read(HEAD_BYTES)
     if not is_page and not overwrite:
         raise OutputError(
-            f"{path}: the file was not written by wordpiece report; set `overwrite`, or"
+            f"{place}: the file was not written by wordpiece report; set {opt.overwrite}, or"
             " choose another file"
         )
 
@@ -128,19 +134,18 @@ def check_output(path: str, *, overwrite: bool) -> None:
 def _with_text(
     facts: Facts,
     tokenizers: Sequence[Tokenizer],
-    call: ReportCall,
-    beam_args: Sequence[str],
+    options: ReportOptions,
     progress: Progress,
 ) -> tuple[Facts, list[str]]:
     """The facts with those of the text, and warnings. `tokenizers`: the one of the report first."""
-    options, number = call.measuring, len(tokenizers)
+    measuring, number = options.select(MeasureOptions), len(tokenizers)
     smaller = smaller_sizes(facts.spec, facts.log)
     measured_ones = [*tokenizers, *map(Tokenizer.of, smaller.values())]
-    how: Any = {"beam_args": beam_args, "progress": progress}
-    with work_directory(options.work_dir, beam_args) as directory:
-        if call.word_counts:
-            table = read_word_table(call.word_counts)
-            measured = measure_all(measured_ones, table, options, **how)
+    how: Any = {"beam_args": options.beam_args, "progress": progress}
+    with work_directory(options.work_dir, options.beam_args) as directory:
+        if options.word_counts:
+            table = read_word_table(path(options.word_counts))
+            measured = measure_all(measured_ones, table, measuring, **how)
             names = [facts.name, *(other.name for other in facts.others)]
             found = [
                 text
@@ -148,17 +153,20 @@ def _with_text(
                 for text in warnings_on_table(table, name, tokenizer)
             ]
         else:
-            files = inputs.resolve(call.on, [call.output], quoting=not options.no_quoting)
-            measured = measure_all(measured_ones, files, options, **how)
+            own = [path(options.output)]
+            files = inputs.resolve(paths(options.on), own, quoting=not options.no_quoting)
+            measured = measure_all(measured_ones, files, measuring, **how)
             found = list(warnings_of_text(measured.replaced))
-            counting = CountOptions(
+            counted = CountOptions(
+                inputs=options.on,
+                output=join(directory, WORDS),
                 text_column=options.text_column,
                 no_quoting=options.no_quoting,
                 worker_memory=options.worker_memory,
-                text=facts.spec.text,
+                beam_args=options.beam_args,
+                **vars(facts.spec.text),
             )
-            counted = CountCall(inputs=call.on, output=join(directory, WORDS), counting=counting)
-            table = count_job(counted, own=[call.output], **how)
+            table = count_job(counted, progress, own=own)
         words = notable_words(table, tokenizers, directory, **how)
     first, *more = (
         OnText({group: m for (n, group), m in measured.groups.items() if n == i})

@@ -1,31 +1,26 @@
-"""What is checked of a call before any work."""
+"""Checks of a job's options before any work."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeVar
 
-from pipelines.running.call import Call, JobCall
-from wordpiece_core.errors import OptionError
+from pipelines.running.options import BeamOptions, InputOptions
+from wordpiece_core.option_types import path
 from wordpiece_core.storage import check_writable
 
-AnyCall = TypeVar("AnyCall", bound=JobCall)
+AnyOptions = TypeVar("AnyOptions", bound=BeamOptions)
 
 
-def checked_call(call: AnyCall, beam_args: Sequence[str]) -> AnyCall:
-    """The call as workers are to see it: where they may be elsewhere, with absolute paths. Without
-    arguments for Beam it runs on this machine, and Beam is not imported.
+def checked_options(options: AnyOptions) -> AnyOptions:
+    """Return the options as workers are to see them: with absolute paths, if workers may run on
+    other machines. Without arguments for Beam the job runs here, and Beam is not imported.
 
     Raises OptionError for a wrong output, and for arguments that Beam cannot parse.
     """
-    if isinstance(beam_args, str) or not all(isinstance(arg, str) for arg in beam_args or ()):
-        raise OptionError(
-            "beam_args: expected a list of strings, for example ['--runner=FlinkRunner']"
-        )
-    if isinstance(call, Call):
-        check_writable("output", call.output)
-    if not beam_args:
-        return call
+    if isinstance(options, InputOptions):
+        check_writable("output", path(options.output))
+    if not options.beam_args:
+        return options
     from pipelines.running.runner import check_beam_args
 
-    return call if check_beam_args(beam_args) else call.absolute()
+    return options if check_beam_args(options.beam_args) else options.absolute()

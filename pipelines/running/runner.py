@@ -28,7 +28,7 @@ from apache_beam.utils.subprocess_server import SubprocessServer
 
 from pipelines.running.beam_args import names_of
 from pipelines.running.figures import PipelineFigures
-from wordpiece_core.errors import OptionError, WordpieceError
+from wordpiece_core.errors import OptionError, WordpieceError, opt, unspelled
 
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
 
@@ -65,7 +65,7 @@ def check_beam_args(beam_args: Sequence[str]) -> bool:
     unknown = parser.parse_known_args(list(beam_args))[1]
     local = is_local(pipeline_options(beam_args))
     if unknown and local:  # other runners have options of their own
-        raise OptionError(f"beam_args: Beam does not know {names_of(unknown)}")
+        raise OptionError(f"{opt.beam_args}: Beam does not know {names_of(unknown)}")
     return local
 
 
@@ -150,10 +150,10 @@ def _raised(error: Exception) -> BaseException:
     """The error that a step raised, made from the one that Beam raises. That is either the error
     itself with the name of the step at its end, or an error with the text of a traceback."""
     if isinstance(error, WordpieceError):
-        return type(error)(_without_step(str(error)))
+        return type(error)(unspelled(_without_step(str(error))))
     raised = WordpieceError.from_traceback(str(error))
     if raised is not None:
-        return type(raised)(_without_step(str(raised)))
+        return type(raised)(_without_step(raised.template))
     last_line = (str(error).strip() or type(error).__name__).splitlines()[-1]
     if _without_step(last_line) == KeyboardInterrupt.__name__:  # in a worker of this process
         return KeyboardInterrupt()
@@ -168,4 +168,4 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises an OptionError where `argparse` would exit."""
 
     def error(self, message: str) -> NoReturn:
-        raise OptionError(f"beam_args: {message}") from None
+        raise OptionError(f"{opt.beam_args}: {message}") from None

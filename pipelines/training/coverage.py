@@ -11,6 +11,7 @@ from pipelines.counting.word_table import WordRange, WordTable, read_words
 from pipelines.running.runner import local_cores
 from pipelines.running.threads import in_threads
 from wordpiece_core import Tokenizer
+from wordpiece_core.errors import opt
 from wordpiece_core.options import UNIGRAM, TrainingOptions
 from wordpiece_core.training.exact_sums import EXACT, EXACT_LENGTH
 
@@ -85,8 +86,8 @@ def unknown_words_warning(covered: Coverage) -> str | None:
     if covered.unknown_share <= MANY_UNKNOWN:
         return None
     return (
-        f"{covered.unknown_share:.1%} of the words are [UNK]; check `limit_alphabet`,"
-        " `min_word_count` and `max_word_length`, which leave out characters"
+        f"{covered.unknown_share:.1%} of the words are [UNK]; check {opt.limit_alphabet},"
+        f" {opt.min_word_count} and {opt.max_word_length}, which leave out characters"
     )
 
 
@@ -109,5 +110,5 @@ def long_words_warning(table: WordTable, training: TrainingOptions) -> str | Non
         return None
     return (
         f"{left_out / all_text:.1%} of the text is in words of more than {training.max_word_length}"
-        f" characters, which training leaves out; raise `max_word_length`"
+        f" characters, which training leaves out; raise {opt.max_word_length}"
     )

@@ -22,6 +22,7 @@ from pipelines.training.words_run import WordsRun
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import TrainingOptions
+from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import (
     ExtensionResult,
     Goal,
@@ -96,7 +97,7 @@ class Rounds:
     @property
     def executor(self) -> OnBeam:
         """Runs passes over the words."""
-        return OnBeam(self.table.ranges, self.run.work, self.run.beam_args)
+        return OnBeam(self.table.ranges, self.run.work, self.run.options.beam_args)
 
     def _begun(self, passes: Callable[[], Sequence[Pass]], begin: Callable[[Sum], Start]) -> Any:
         """The algorithm after the rounds that are finished. `passes`: give the output `symbols`.
@@ -109,7 +110,7 @@ class Rounds:
                 (symbols,) = self.executor.run(passes)["symbols"]
                 start = begin(symbols)
             work.begin(self.identity, start)
-        budget, words = self.run.call.budget, self.words
+        budget, words = self.run.options.select(RoundBudget), self.words
         algorithm = algorithm_of(start, self.options, budget, words=words, threads=local_cores())
         self.finished = work.finished_rounds()
         for done in self.finished:
@@ -119,12 +120,12 @@ class Rounds:
     def _make(self, algorithm: RoundAlgorithm) -> None:
         """Makes and commits rounds until one is the last: the vocabulary is as large as it should
         be, or cannot become so."""
-        work, progress, call = self.run.work, self.run.progress, self.run.call
-        memory, is_last = call.counting.worker_memory, False
+        work, progress, options = self.run.work, self.run.progress, self.run.options
+        memory, budget, is_last = options.worker_memory, options.select(RoundBudget), False
         while not is_last:
             number = len(self.finished) + 1
-            state = RoundState(work, number, self.options, call.budget, self.words, memory)
-            executor = OnBeam(self.table.ranges, work, self.run.beam_args, state.kept)
+            state = RoundState(work, number, self.options, budget, self.words, memory)
+            executor = OnBeam(self.table.ranges, work, options.beam_args, state.kept)
             with progress.stage("segment words", "words", self.words):
                 begin_round(algorithm, executor, state.passes)
             deciding = algorithm.deciding
@@ -146,7 +147,7 @@ def naming(table: WordTable) -> Iterator[None]:
     except InputError as error:
         if str(error).startswith(table.path):  # it names a file of the table
             raise
-        raise InputError(f"{table.path}: {error}") from error
+        raise InputError(f"{table.path}: {error.template}") from error
 
 
 def _to_extend(symbols: Sum, goal: Goal) -> MergingStart:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
 from pipelines.training.coverage import MANY_UNKNOWN, coverage, used_tokens
 from pipelines.training.driver import Rounds
-from pipelines.training.options import ExtendCall
+from pipelines.training.options import ExtendOptions
 from pipelines.training.words_run import (
     Changed,
     TokenizerRun,
@@ -22,6 +21,7 @@ from pipelines.training.words_run import (
     run_on_words,
 )
 from wordpiece_core import Tokenizer
+from wordpiece_core.options import ExtensionOptions, changed
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import (
     NEW_TOKENS,
@@ -102,35 +102,36 @@ class Extended(Changed):
         return [*self.table.warnings(), *filter(None, more)]
 
 
-def extend_job(call: ExtendCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Extended:
-    """Extends a tokenizer and writes the directory of the new one. Holds the output and the work
+def extend_job(options: ExtendOptions, progress: Progress) -> Extended:
+    """Extend a tokenizer and write the directory of the new one. Locks the output and the work
     directory.
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    return run_on_words(ExtendRun, call, beam_args, progress)
+    return run_on_words(ExtendRun, options, progress)
 
 
-class ExtendRun(TokenizerRun[ExtendCall, Extended]):
+class ExtendRun(TokenizerRun[ExtendOptions, Extended]):
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        extension = asdict(Goal.of(self.tokenizer.spec, self.call.extension).options)
-        if self.call.word_counts:  # the table may have been counted without rare words
+        options = self.options.select(ExtensionOptions)
+        extension = Goal.of(self.tokenizer.spec, options).options.to_dict()
+        if self.options.word_counts:  # the table may have been counted without rare words
             del extension["min_word_count"]
         base = {"tokenizer": self.tokenizer.digest}
-        identity = {"text": self.text().plain(), "base": base, "extension": extension}
-        return identity, base | extension
+        identity = {"text": self.text().to_dict(), "base": base, "extension": extension}
+        return identity, base | changed(ExtensionOptions, extension)
 
     def make(self, table: WordTable) -> Extended:
-        least = least_word_count(table, self.call.extension.min_word_count, self.call)
-        options = replace(self.call.extension, min_word_count=least)
+        least = least_word_count(table, self.options.min_word_count)
+        options = replace(self.options.select(ExtensionOptions), min_word_count=least)
         goal = Goal.of(self.tokenizer.spec, options)
         check_same_text(table, goal.base)
-        extension, training = asdict(goal.options), goal.recorded
+        extension, training = goal.options.to_dict(), goal.recorded
         identity = {
-            "text": self.text().plain(),
+            "text": self.text().to_dict(),
             "base": {"tokenizer": self.tokenizer.digest, "vocab_size": len(goal.base.vocab)},
             "extension": extension,
-            "training": training.plain(),
+            "training": training.to_dict(),
             "word_table": table.digest,
         }
         self.check_output(identity)
@@ -139,7 +140,8 @@ class ExtendRun(TokenizerRun[ExtendCall, Extended]):
             "tokenizer": self.tokenizer.digest,
             "model": training.model,
         }
-        result = Rounds(table, goal.training, begun | extension, self).extended(goal)
+        begun |= changed(ExtensionOptions, extension)
+        result = Rounds(table, goal.training, begun, self).extended(goal)
         specs = (goal.base, result.spec)
         before, covered = coverage(
             table, *(Tokenizer.of(s, self.tokenizer.unk_scope) for s in specs)
@@ -147,17 +149,17 @@ class ExtendRun(TokenizerRun[ExtendCall, Extended]):
         used = used_tokens(table, Tokenizer.of(result.spec, self.tokenizer.unk_scope))
         new = {*result.new_tokens}
         used_new = sum(result.spec.vocab[i] in new for i in used)
-        made = (self.call.output, table, result.spec, covered, self.seconds(), before)
+        made = (self.output, table, result.spec, covered, self.seconds(), before)
         unsplit = self.unsplit_warning(table)
-        done = Extended(*made, result, goal, self.call.budget, used_new, unsplit)
+        budget = self.options.select(RoundBudget)
+        done = Extended(*made, result, goal, budget, used_new, unsplit)
         change = {"new_tokens": len(result.new_tokens), "saved_tokens": done.saved_tokens}
-        budget = asdict(self.call.budget)
         self.write(
             done,
             identity,
             change,
             {MERGES: result.merges, NEW_TOKENS: result.replaced},
-            **budget,
+            **budget.to_dict(),
             rounds=result.rounds,
         )
         return done

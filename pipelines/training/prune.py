@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from pipelines.counting.word_table import WordTable
 from pipelines.running.progress import Progress
 from pipelines.training.coverage import coverage
 from pipelines.training.driver import naming
-from pipelines.training.options import PruneCall
+from pipelines.training.options import PruneOptions
 from pipelines.training.rounds import OnBeam
 from pipelines.training.tokenizer_directory import NO_MERGES, PRUNED_IDS
 from pipelines.training.words_run import Changed, TokenizerRun, check_same_text, run_on_words
@@ -63,35 +62,35 @@ class Pruned(Changed):
         return said
 
 
-def prune_job(call: PruneCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Pruned:
-    """Prunes a tokenizer and writes the directory of the new one. Holds the output and the work
+def prune_job(options: PruneOptions, progress: Progress) -> Pruned:
+    """Prune a tokenizer and write the directory of the new one. Locks the output and the work
     directory.
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    return run_on_words(PruneRun, call, beam_args, progress)
+    return run_on_words(PruneRun, options, progress)
 
 
-class PruneRun(TokenizerRun[PruneCall, Pruned]):
+class PruneRun(TokenizerRun[PruneOptions, Pruned]):
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        size = self.call.vocab_size
+        size = self.options.vocab_size
         check_size(self.tokenizer.spec, size)
         base = {"tokenizer": self.tokenizer.digest}
-        identity = {"text": self.text().plain(), "base": base, "pruning": {"vocab_size": size}}
+        identity = {"text": self.text().to_dict(), "base": base, "pruning": {"vocab_size": size}}
         return identity, base | {"pruned_to": size}
 
     def make(self, table: WordTable) -> Pruned:
-        spec, size = self.tokenizer.spec, self.call.vocab_size
+        spec, size = self.tokenizer.spec, self.options.vocab_size
         check_same_text(table, spec)
         identity = self.known()[0] | {"word_table": table.digest}
         self.check_output(identity)
-        words = OnBeam(table.ranges, self.work, self.beam_args)
+        words = OnBeam(table.ranges, self.work, self.options.beam_args)
         with naming(table), self.progress.stage("prune"):
             result = pruned(spec, size, words.each)
         specs = (spec, result.spec)
         unk_scope = self.tokenizer.unk_scope
         before, covered = coverage(table, *(Tokenizer.of(s, unk_scope) for s in specs))
-        made = (self.call.output, table, result.spec, covered, self.seconds(), before)
+        made = (self.output, table, result.spec, covered, self.seconds(), before)
         done = Pruned(*made, result, size)
         tables = {MERGES: NO_MERGES, PRUNED_IDS: result.ids}
         self.write(done, identity, {"more_tokens": done.more_tokens}, tables)

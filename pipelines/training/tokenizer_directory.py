@@ -21,7 +21,8 @@ import pyarrow as pa
 from pipelines.files import outputs
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core import storage
-from wordpiece_core.errors import InputError, OptionError, OutputError, short
+from wordpiece_core.errors import InputError, OptionError, OutputError, opt, short
+from wordpiece_core.options import ExtensionOptions, TextOptions, TrainingOptions, defaults
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.writing import TOKENIZER_FILES, tokenizer_files
 from wordpiece_core.training.extension import NEW_TOKENS
@@ -32,6 +33,8 @@ TRAINING, RUN = "training.json", "run.json"
 PRUNED_IDS = "pruned_ids.parquet"
 FILES = (*sorted(TOKENIZER_FILES), MERGES, PIECES, PRUNED_IDS, NEW_TOKENS)
 """The files that a new tokenizer replaces. `training.json` has the digests of those written."""
+OPTIONS = {"text": TextOptions, "training": TrainingOptions, "extension": ExtensionOptions}
+"""The keys of `training.json` with options. An option that it lacks had its default."""
 NO_MERGES = pa.schema(
     [
         *(("step", pa.int64()), ("left", pa.string()), ("right", pa.string())),
@@ -63,7 +66,7 @@ def check_tokenizer_directory(output: str, identity: Mapping[str, Any], *, overw
     difference = _difference(identity, record) or _changed_file(output, record)
     if difference and not overwrite:
         raise OptionError(
-            f"{output}: contains a tokenizer {difference}; set `overwrite`, or choose"
+            f"{output}: contains a tokenizer {difference}; set {opt.overwrite}, or choose"
             " another directory"
         )
 
@@ -72,6 +75,7 @@ def _difference(identity: Mapping[str, Any], record: dict[str, Any]) -> str | No
     for key, wanted in identity.items():
         found = record.get(key)
         if isinstance(wanted, dict) and isinstance(found, dict):
+            found = defaults(OPTIONS[key]) | found if key in OPTIONS else found
             for name, value in wanted.items():
                 if found.get(name) != value:
                     return f"trained with {name} {short(found.get(name))}, not {short(value)}"

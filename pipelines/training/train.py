@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from pipelines.counting.word_table import WordTable, text_of
 from pipelines.running.progress import Progress
 from pipelines.training.coverage import coverage, long_words_warning, unknown_words_warning
 from pipelines.training.driver import Rounds
-from pipelines.training.options import TrainCall
+from pipelines.training.options import TrainOptions
 from pipelines.training.words_run import (
     MadeOfWords,
     WordsRun,
@@ -22,8 +22,10 @@ from pipelines.training.words_run import (
     run_on_words,
 )
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core.options import changed
 from wordpiece_core.tokenizer.files import tokens_in_texts
 from wordpiece_core.tokenizer.models import AddedToken
+from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.train import TrainingResult, fewer_tokens
 
 
@@ -62,43 +64,44 @@ class Trained(MadeOfWords):
         return [*self.table.warnings(), *self.more_warnings]
 
 
-def train_job(call: TrainCall, *, beam_args: Sequence[str] = (), progress: Progress) -> Trained:
+def train_job(options: TrainOptions, progress: Progress) -> Trained:
     """Train a tokenizer and write its directory. Locks the output and the work directory.
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    return run_on_words(TrainRun, call, beam_args, progress)
+    return run_on_words(TrainRun, options, progress)
 
 
-class TrainRun(WordsRun[TrainCall, Trained]):
+class TrainRun(WordsRun[TrainOptions, Trained]):
     def text(self) -> TextOptions:
-        return self.call.counting.text
+        return self.options.select(TextOptions)
 
     def split_at(self) -> list[AddedToken]:
-        if self.call.split_special_tokens:
+        if self.options.split_special_tokens:
             return []
-        return tokens_in_texts(self.call.training.special_tokens)
+        return tokens_in_texts(self.options.listed_tokens)
 
     def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        call = self.call
-        identity: dict[str, Any] = {"training": call.training.plain()}
-        if call.word_counts:  # the table may have been counted without rare words
-            del identity["training"]["min_word_count"]
+        training = self.options.select(TrainingOptions).to_dict()
+        identity: dict[str, Any] = {"training": training}
+        if self.options.word_counts:  # the table may have been counted without rare words
+            del training["min_word_count"]
         else:
-            identity["text"] = call.counting.text.plain()
-        return identity, identity["training"]
+            identity["text"] = self.text().to_dict()
+        return identity, changed(TrainingOptions, training)
 
     def make(self, table: WordTable) -> Trained:
-        options = self.call.training
-        text = text_of([table], self.text(), self.call.given)
-        least = least_word_count(table, options.min_word_count, self.call)
+        options = self.options.select(TrainingOptions)
+        text = text_of([table], self.text())
+        least = least_word_count(table, options.min_word_count)
         training = replace(options, min_word_count=least)
-        identity = {"text": text.plain(), "training": training.plain(), "word_table": table.digest}
+        recorded = training.to_dict()
+        identity = {"text": text.to_dict(), "training": recorded, "word_table": table.digest}
         self.check_output(identity)
-        begun = {"word_table": table.digest} | training.plain()
+        begun = {"word_table": table.digest} | changed(TrainingOptions, recorded)
         long_words = long_words_warning(table, training)  # before hours of rounds: it reads words
         result = Rounds(table, training, begun, self).trained(training.word_marks(text))
-        spec, budget = result.spec(text), self.call.budget
+        spec, budget = result.spec(text), self.options.select(RoundBudget)
         (covered,) = coverage(table, Tokenizer.of(spec))
         more_warnings = [
             self.unsplit_warning(table),
@@ -107,9 +110,9 @@ class TrainRun(WordsRun[TrainCall, Trained]):
             fewer_tokens(len(result.vocab), training),
             many_rounds_warning(result.rounds, budget),
         ]
-        made = (self.call.output, table, spec, covered, self.seconds(), result, training)
+        made = (self.output, table, spec, covered, self.seconds(), result, training)
         done = Trained(*made, [warning for warning in more_warnings if warning])
-        took = asdict(budget) | {"rounds": result.rounds}
+        took = budget.to_dict() | {"rounds": result.rounds}
         if result.estimates:
             took["estimates"] = result.estimates
         self.write(done, identity, {}, dict([result.log]), **took)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import resource
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -16,19 +16,21 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 
 from pipelines.counting.count import count_job
-from pipelines.counting.options import CountCall, CountOptions, ReadingOptions
+from pipelines.counting.options import CountingOptions, CountOptions, ReadingOptions
 from pipelines.counting.word_table import WordTable, read_word_table
 from pipelines.files.input_files import InputFile, resolve
 from pipelines.files.lease import one_run
-from pipelines.running.checks import checked_call
+from pipelines.running.checks import checked_options
 from pipelines.running.progress import Progress
 from pipelines.running.runner import pipeline_options, runner_name, workers
 from pipelines.training.coverage import Coverage
-from pipelines.training.options import TokenizerWordsCall, TrainCall, WordsCall
+from pipelines.training.options import ChangeOptions, TrainOptions
 from pipelines.training.tokenizer_directory import check_tokenizer_directory, write_tokenizer
 from pipelines.training.work_directory import HeldError, TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
-from wordpiece_core.errors import InputError, OptionError, OutputError
+from wordpiece_core.errors import InputError, OptionError, OutputError, opt
+from wordpiece_core.option_types import path, paths
+from wordpiece_core.options import changed
 from wordpiece_core.storage import check_writable
 from wordpiece_core.summary import Summarized
 from wordpiece_core.tokenizer.composing import splits_as, text_options
@@ -41,8 +43,8 @@ from wordpiece_core.uri import sibling
 MANY_ROUNDS = 50  # a budget that is of use makes some five or ten
 WORK = ".work"  # the work directory is named after the output
 
-Call = TypeVar("Call", bound=TrainCall | TokenizerWordsCall)
-Changing = TypeVar("Changing", bound=TokenizerWordsCall)
+Job = TypeVar("Job", bound=TrainOptions | ChangeOptions)
+Changing = TypeVar("Changing", bound=ChangeOptions)
 Done = TypeVar("Done", bound="MadeOfWords")
 
 
@@ -95,12 +97,11 @@ class Changed(MadeOfWords):
 
 
 @dataclass(frozen=True)
-class WordsRun(ABC, Generic[Call, Done]):
+class WordsRun(ABC, Generic[Job, Done]):
     """A run. `work`: its work directory."""
 
-    call: Call
+    options: Job
     work: TrainingWork
-    beam_args: Sequence[str]
     progress: Progress
 
     @abstractmethod
@@ -122,10 +123,10 @@ class WordsRun(ABC, Generic[Call, Done]):
 
     def run(self) -> Done:
         """Does the job. What a failed run has counted stays for the next one."""
-        call = self.call
+        options = self.options
         identity, noted = self.known()
         self.check_output(identity)
-        table = read_word_table(call.word_counts) if call.word_counts else None
+        table = read_word_table(path(options.word_counts)) if options.word_counts else None
         counted_from = {} if table else self._counted_from()
         self.work.check(counted_from, noted)
         self.work.claim(counted_from)
@@ -137,33 +138,39 @@ class WordsRun(ABC, Generic[Call, Done]):
             with suppress(OutputError):
                 self.work.release()
             raise
-        if not call.keep_work:
+        if not options.keep_work:
             self.work.delete()
         return done
 
     def check_output(self, identity: dict[str, Any]) -> None:
         """See `check_tokenizer_directory`."""
-        identity = identity | {"split_special_tokens": self.call.split_special_tokens}
-        check_tokenizer_directory(self.call.output, identity, overwrite=self.call.overwrite)
+        identity = identity | {"split_special_tokens": self.options.split_special_tokens}
+        check_tokenizer_directory(self.output, identity, overwrite=self.options.overwrite)
 
     @property
-    def _counting(self) -> CountOptions:
-        reading = {name: getattr(self.call.counting, name) for name in vars(ReadingOptions())}
-        return CountOptions(**reading, text=self.text())
+    def output(self) -> str:
+        """The tokenizer directory."""
+        return path(self.options.output)
+
+    @property
+    def _counting(self) -> CountingOptions:
+        reading = vars(self.options.select(ReadingOptions))
+        return CountingOptions(**reading | vars(self.text()))
 
     @cached_property
     def files(self) -> list[InputFile]:
         """The files of INPUT, as they are when the run begins."""
-        own, quoting = [self.call.output, self.work.path], not self.call.counting.no_quoting
-        return resolve(self.call.inputs, own, quoting=quoting)
+        own, quoting = [self.output, self.work.path], not self.options.no_quoting
+        return resolve(paths(self.options.inputs), own, quoting=quoting)
 
     def _counted_from(self) -> dict[str, Any]:
         """What a word table in the work directory must have been counted from."""
-        options = asdict(self._counting)
-        del options["worker_memory"], options["text"]
+        reading = self._counting.select(ReadingOptions).to_dict()
+        del reading["worker_memory"]
         files_as_planned = [[file.path, file.size, file.modified] for file in self.files]
         split = {"split_at": [vars(token) for token in self.split_at()]}
-        return {**options, **self._counting.text.plain(), **split, "inputs": files_as_planned}
+        counting = changed(CountingOptions, reading | self._counting.select(TextOptions).to_dict())
+        return {**counting, **split, "inputs": files_as_planned}
 
     def _count(self, counted_from: dict[str, Any]) -> WordTable:
         """The word table of the inputs, counted in the work directory unless it is there
@@ -171,27 +178,25 @@ class WordsRun(ABC, Generic[Call, Done]):
         if self.work.is_counted():
             return read_word_table(self.work.words)
         self.work.begin_count(counted_from)
-        inputs, counting = self.call.inputs, self._counting
-        call = CountCall(inputs=inputs, output=self.work.words, counting=counting)
-        own = [self.call.output, self.work.path]
-        return count_job(
-            call,
-            own=own,
-            split_at=self.split_at(),
-            beam_args=self.beam_args,
-            progress=self.progress,
+        counting = CountOptions(
+            inputs=self.options.inputs,
+            output=self.work.words,
+            beam_args=self.options.beam_args,
+            **vars(self._counting),
         )
+        own = [self.output, self.work.path]
+        return count_job(counting, self.progress, own=own, split_at=self.split_at())
 
     def unsplit_warning(self, table: WordTable) -> str | None:
         """Return a warning if special tokens were not split out of the text of a word table."""
-        if not self.call.word_counts or table.text is None:
+        if not self.options.word_counts or table.text is None:
             return None
         counted = [t.content for t in self.split_at() if t.content not in table.special_tokens]
         if not counted:
             return None
         return (
             f"{table.path} was counted without splitting at {', '.join(counted)}, so parts of them"
-            " may be words; pass them to count as `special_tokens`"
+            f" may be words; pass them to count as {opt.special_tokens}"
         )
 
     def seconds(self) -> dict[str, float]:
@@ -213,7 +218,7 @@ class WordsRun(ABC, Generic[Call, Done]):
         record = {
             "versions": {name: version(name) for name in ("wordpiece-beam", "pyarrow")},
             **identity,
-            **({"split_special_tokens": True} if self.call.split_special_tokens else {}),
+            **({"split_special_tokens": True} if self.options.split_special_tokens else {}),
             "corpus": done.table.totals,
             "smoothing": done.table.smoothing,
             **before,
@@ -222,19 +227,20 @@ class WordsRun(ABC, Generic[Call, Done]):
             "vocab_size": len(done.vocab),
             "merges": tables[MERGES].num_rows if MERGES in tables else 0,
         }
-        call, options = self.call, pipeline_options(self.beam_args)
+        options = self.options
+        beam = pipeline_options(options.beam_args)
         run = {
-            "inputs": list(call.inputs),
-            "word_counts": call.word_counts,
-            "text_column": call.counting.text_column,
-            "group_column": call.counting.group_column,
+            "inputs": list(paths(options.inputs)),
+            "word_counts": options.word_counts,
+            "text_column": options.text_column,
+            "group_column": options.group_column,
             **took,
             "seconds": self.seconds(),
             "peak_memory_bytes": peak_memory(),
-            "workers": workers(options),
-            "runner": runner_name(options),
+            "workers": workers(beam),
+            "runner": runner_name(beam),
         }
-        write_tokenizer(call.output, done.spec, tables, record, run, overwrite=call.overwrite)
+        write_tokenizer(self.output, done.spec, tables, record, run, overwrite=options.overwrite)
 
 
 @dataclass(frozen=True)
@@ -244,39 +250,42 @@ class TokenizerRun(WordsRun[Changing, Done]):
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer to change. OptionError if it is where the output is to be."""
-        call = self.call
-        if f"{call.tokenizer.rstrip('/')}/".startswith(f"{call.output.rstrip('/')}/"):
+        place = path(self.options.tokenizer)
+        if f"{place.rstrip('/')}/".startswith(f"{self.output.rstrip('/')}/"):
             raise OptionError(
-                f"output: {call.output} contains the tokenizer; choose another directory"
+                f"{opt.output}: {self.output} contains the tokenizer; choose another directory"
             )
-        return call.reading.load(call.tokenizer)
+        return self.options.load(place)
 
     def text(self) -> TextOptions:
         return text_options(self.tokenizer.spec)
 
     def split_at(self) -> list[AddedToken]:
-        split = self.call.split_special_tokens
+        split = self.options.split_special_tokens
         return self.tokenizer.searched_tokens(split_special_tokens=split)
 
 
-def run_on_words(
-    run: type[WordsRun[Call, Done]], call: Call, beam_args: Sequence[str], progress: Progress
-) -> Done:
-    """Does a job, while no other run has its output and its work directory."""
-    call = checked_call(call, beam_args)
-    place = call.work_dir or sibling(call.output, WORK)
+def run_on_words(run: type[WordsRun[Job, Done]], options: Job, progress: Progress) -> Done:
+    """Run a job while no other run has its output and its work directory."""
+    options = checked_options(options)
+    output = path(options.output)
+    place = path(options.work_dir) if options.work_dir else sibling(output, WORK)
     check_writable("work_dir", place)
     work = TrainingWork(place)
-    with one_run(call.output), one_run(work.path):
-        return run(call, work, beam_args, progress).run()
+    with one_run(output), one_run(work.path):
+        return run(options, work, progress).run()
 
 
-def least_word_count(table: WordTable, wanted: int, call: WordsCall) -> int:
-    """The count below which words are left out. OptionError if the table has fewer words than the
-    call asks for."""
+def least_word_count(table: WordTable, wanted: int) -> int:
+    """Return the count below which words are left out.
+
+    Raises OptionError if the table lacks words of this count.
+    """
     known = table.min_word_count
-    if wanted < known and (wanted > 1 or "min_word_count" in call.given):
-        raise OptionError(f"min_word_count: {wanted}, but {table.path} was counted with {known}")
+    if 1 < wanted < known:
+        raise OptionError(
+            f"{opt.min_word_count}: {wanted}, but {table.path} was counted with {known}"
+        )
     return max(wanted, known)
 
 
@@ -297,8 +306,9 @@ def check_same_text(table: WordTable, tokenizer: TokenizerSpec) -> None:
     names = [] if tokenizer.rules is not None else [n for n in words if words[n] != wanted[n]]
     name, has = (names[0], wanted[names[0]]) if names else ("pre_tokenizer", "another one")
     raise OptionError(
-        f"{name}: {table.path} was counted with {words[name]}, but the tokenizer has {has}; count"
-        f" again with the same options as the tokenizer, or pass `inputs`"
+        f"{opt[name]}: {table.path} was counted with {words[name]}, but the tokenizer has {has};"
+        " count"
+        f" again with the same options as the tokenizer, or pass {opt.inputs}"
     )
 
 

@@ -32,7 +32,7 @@ from pipelines.files.batches import one_batch
 from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core import storage
-from wordpiece_core.errors import InputError, OptionError, short
+from wordpiece_core.errors import InputError, OptionError, opt, short
 from wordpiece_core.options import ExtensionOptions
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.extension import Goal
@@ -100,7 +100,7 @@ class TrainingWork:
         another training was killed in it."""
         self.owned.check()
         if self._identity(JOB):
-            self._compare(COUNT, counted_from)
+            self._compare(COUNT, counted_from, is_complete=True)
             self._compare(JOB, training)
 
     def claim(self, counted_from: dict[str, Any]) -> None:
@@ -138,7 +138,7 @@ class TrainingWork:
 
     def check_begun(self, identity: dict[str, Any]) -> None:
         """HeldError if another training has begun here."""
-        self._compare(JOB, identity)
+        self._compare(JOB, identity, is_complete=True)
 
     def _identity(self, name: str) -> dict[str, Any]:
         """What a file says that a run must have in common with it; empty if there is no file."""
@@ -149,14 +149,17 @@ class TrainingWork:
             raise InputError(f"{path}: not written by this program, or damaged; delete {self.path}")
         return identity or {}
 
-    def _compare(self, name: str, identity: dict[str, Any]) -> None:
+    def _compare(self, name: str, identity: dict[str, Any], *, is_complete: bool = False) -> None:
+        """Raise HeldError if a file has another value. Options at their defaults are not in it."""
         found = self._identity(name)
-        for key, value in identity.items() if found else ():
+        keys = identity | found if is_complete else identity
+        for key in keys if found else ():
+            value = identity.get(key)
             if found.get(key) != value:
                 raise HeldError(
                     f"{self.path}: contains an unfinished training with {key}"
                     f" {short(found.get(key))}, not {short(value)};"
-                    f" use the same options, choose another `work_dir`, or delete it"
+                    f" use the same options, choose another {opt.work_dir}, or delete it"
                 )
 
     # --- Counting --------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from .random_cases import peer, set_options, wordpiece
 EVERYTHING = EncodingOptions(columns=ENCODING_COLUMNS)
 BATCH = 1000
 
-TEXT_OPTIONS = (
+OPTIONS = (
     *(
         TextOptions(lowercase=lower, strip_accents=strip, handle_chinese_chars=chinese)
         for lower, strip, chinese in product((True, False), (None, True, False), (True, False))
@@ -32,6 +32,7 @@ TEXT_OPTIONS = (
     TextOptions(pre_tokenizer="whitespace"),
     TextOptions(lowercase=False, pre_tokenizer="whitespace", clean_text=False),
 )
+TEXT_OPTIONS = tuple(options.resolve() for options in OPTIONS)
 
 # Where a code point stands: {0}.
 CONTEXTS = {

@@ -33,7 +33,7 @@ def random_options(rng: Random, pairs: bool) -> EncodingOptions:
         max_length=max_length,
         truncation=rng.choice(TRUNCATIONS) if pairs else "longest_first",
         stride=stride if max_length else None,
-        columns=COLUMNS[1:],
+        columns=ENCODING_COLUMNS,
     )
 
 
@@ -53,7 +53,8 @@ def wordpiece(
     vocab: Sequence[str], special: Sequence[str] = SPECIAL_TOKENS, **options: Any
 ) -> Json:
     """BERT's tokenizer, with options as `wp.Tokenizer` has them."""
-    chosen = {"max_word_length": 100, "continuing_prefix": "##", **vars(TextOptions()), **options}
+    usual = {"max_word_length": 100, "continuing_prefix": "##", **vars(TextOptions().resolve())}
+    chosen = usual | options
     ids = {token: i for i, token in enumerate(vocab)}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     switches = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
@@ -181,7 +182,7 @@ def assert_same(value: Json, texts: Sequence[str], **options: Any) -> None:
     `options`: of encoding."""
     for adds in (True, False):
         for pairs in (None, texts[::-1]):
-            way = EncodingOptions(add_special_tokens=adds, columns=COLUMNS[1:], **options)
+            way = EncodingOptions(add_special_tokens=adds, columns=ENCODING_COLUMNS, **options)
             assert difference(value, texts, pairs, way) is None, (adds, pairs)
 
 

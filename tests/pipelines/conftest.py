@@ -8,11 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from annotated_types import Ge
 from pyarrow import fs
 
 from pipelines.counting import steps
-from pipelines.counting.options import CountOptions
+from pipelines.counting.options import CountingOptions
 from wordpiece_core import storage
+from wordpiece_core.declared import declared, parts
 from wordpiece_core.training import merging
 
 from .corpora import english, write_shard
@@ -82,10 +84,12 @@ def store_that_closes(tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatc
 def tiny_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Lets jobs in this process have tables of less than the least, so that small texts overflow
     them and are cut into many partitions."""
-    (option,) = [option for option in CountOptions.options() if option.name == "worker_memory"]
-    least = option.kind.least
+    (option,) = [o for o in declared(CountingOptions) if o.name == "worker_memory"]
+    bounds = {part: part.ge for part in parts(option.kind) if isinstance(part, Ge)}
     monkeypatch.setattr(steps, "PARTITION_SHARE_BYTES", 1)
     monkeypatch.setattr(merging, "PARTITION_SHARE_BYTES", 1)
-    object.__setattr__(option.kind, "least", 1)
+    for bound in bounds:
+        object.__setattr__(bound, "ge", 1)
     yield
-    object.__setattr__(option.kind, "least", least)
+    for bound, least in bounds.items():
+        object.__setattr__(bound, "ge", least)

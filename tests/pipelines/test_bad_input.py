@@ -269,9 +269,9 @@ def test_a_vocabulary_without_cls_and_sep_encodes_when_none_are_wanted(tmp_path:
     (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
     shard = write_shard(tmp_path / "in.txt", ["a b"])
     outcome = run("encode", shard, tmp_path)
-    assert outcome.fault == "the vocabulary lacks [CLS] or [SEP]; set --no-special-tokens"
+    assert outcome.fault == "the vocabulary lacks [CLS] or [SEP]; set --no-add-special-tokens"
     assert outcome.status == 2
-    assert run("encode", shard, tmp_path, "--no-special-tokens").status == 0
+    assert run("encode", shard, tmp_path, "--no-add-special-tokens").status == 0
     assert column(tmp_path / "out") == [[1, 0]]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.counting import word_table
 from pipelines.training.rounds import Exchange
-from wordpiece_core.options import LEAST_WORKER_MEMORY
+from wordpiece_core.option_types import LEAST_WORKER_MEMORY
 from wordpiece_core.training import merging
 
 from ..quick import parametrize

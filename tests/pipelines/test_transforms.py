@@ -57,7 +57,7 @@ def test_options_of_text_are_those_of_the_command() -> None:
             | pipelines.CountWords("body", lowercase=False, pre_tokenizer="whitespace")
         )
         assert_that(words, equal_to([("Rose", 1), ("ROSE,", 1), ("rosé", 1)]))
-    with pytest.raises(wp.OptionError, match="unknown option lowercas; did you mean lowercase"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'lowercas'"):
         pipelines.CountWords(lowercas=False)
 
 
@@ -252,10 +252,10 @@ def test_a_text_alone_is_no_pair_and_does_not_lose_its_place() -> None:
 
 def test_options_that_are_not_of_encoding_are_refused() -> None:
     for name, value in {"pack": True, "keep_columns": ["a"], "compression": "gzip"}.items():
-        with pytest.raises(TypeError, match=f"unknown option {name}"):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
             pipelines.EncodeTexts(TOKENIZER, max_length=8, **{name: value})
     assert "max_length" in inspect.signature(pipelines.EncodeTexts).parameters
-    with pytest.raises(wp.OptionError, match="`batch_size` must be 1 or more"):
+    with pytest.raises(wp.OptionError, match="batch_size: 0 is not a whole number"):
         pipelines.CountWords(batch_size=0)
 
 
@@ -276,7 +276,7 @@ def test_rows_whose_columns_are_known_are_written_as_they_are(tmp_path: Path) ->
         named = articles | "named" >> pipelines.EncodeTexts(TOKENIZER)
         named | "write named" >> WriteToParquet(f"{out}/named")
     written = {path.name.split("-")[0]: pq.read_table(path) for path in tmp_path.iterdir()}
-    given = TOKENIZER.encode_batch(["a b", "bc"], options=encode.options.encoding).table
+    given = TOKENIZER.encode_batch(["a b", "bc"], options=encode.options).table
     table = written["rows"]
     for name in given.column_names:
         assert table[name].to_pylist() == given[name].to_pylist()

@@ -13,7 +13,7 @@ from wordpiece_core import Tokenizer
 
 
 def right(tokenizer: Tokenizer) -> pa.Table:
-    table = pipelines.count(["a.txt", Path("b.txt")], output="words", worker_memory="64MiB")
+    table = pipelines.count(["a.txt", Path("b.txt")], output="words", worker_memory=64 << 20)
     trained = pipelines.train(word_counts=table.path, output=Path("tokenizer"), vocab_size=1000)
     pipelines.encode("a.txt", tokenizer=tokenizer, output="ids", columns=["word_ids"], padding=True)
     pipelines.encode("in/", tokenizer="t", output="ids", splits={"train": 0.9, "test": 0.1})
@@ -30,7 +30,7 @@ def wrong() -> None:
     pipelines.train("a.txt", output="t", vocab_size="many")  # type: ignore[arg-type]
     pipelines.encode("a.txt", tokenizer="t", output="o", columns=["ids"])  # type: ignore[list-item]
     pipelines.encode("a.txt", tokenizer="t", output="o", id_type="int8")  # type: ignore[arg-type]
-    pipelines.encode("a.txt", "t", output="o")  # type: ignore[call-arg, misc]
+    pipelines.encode("a.txt", "t", output="o")  # type: ignore[arg-type, call-arg]
     pipelines.EncodeTexts("t", max_len=128)  # type: ignore[call-arg]
     pipelines.CountWords(lowercase="no")  # type: ignore[arg-type]
     wp.train({}, vocab_sise=20)  # type: ignore[call-arg]

@@ -20,14 +20,13 @@ from wordpiece_core.errors import shown
         ({"vocab_size": 0}, "vocab_size: 0 is not a whole number from 1"),
         ({"vocab_size": True}, "vocab_size: True is not"),
         ({"criterion": "bpe"}, "criterion: 'bpe' is not one of pmi, likelihood, frequency"),
-        ({"min_pair_count": "none"}, "min_pair_count: 'none' is not .* or \"auto\""),
+        ({"min_pair_count": "none"}, "min_pair_count: 'none' is not .*, or auto"),
         ({"min_word_count": 1.5}, "min_word_count: 1.5 is not"),
         ({"limit_alphabet": -1}, "limit_alphabet: -1 is not"),
         ({"alphabet_order": "random"}, "alphabet_order: 'random' is not one of"),
         ({"special_tokens": ["[PAD]"]}, r"special_tokens: \['\[PAD\]'\] has no \[UNK\]; add it"),
         ({"special_tokens": ["[UNK]", "[UNK]"]}, "is given twice; give it once"),
         ({"special_tokens": 5}, 'special_tokens: 5 is not a list or "bert"'),
-        ({"vocabsize": 10}, "unknown option vocabsize; did you mean vocab_size"),
         # Numbers have an upper end too, however they are written.
         ({"vocab_size": 2**31}, "vocab_size: 2147483648 is not a whole number from 1 to 2,147,483"),
         ({"vocab_size": 10**5000}, "vocab_size: a number of thousands of digits is not"),
@@ -72,7 +71,7 @@ def test_a_role_that_a_token_has_anyway_is_the_default(
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ({"columns": None}, "columns: None is not a list of columns"),
+        ({"columns": None}, "columns: None is not a list"),
         ({"max_length": float("inf")}, "max_length: inf is not a whole number from 1 to"),
         ({"max_length": 2**31}, "max_length: 2147483648 is not"),
         ({"max_length": 8, "stride": -1}, "stride: -1 is not a whole number from 0 to"),

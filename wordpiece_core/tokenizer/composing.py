@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 
-from wordpiece_core.errors import OptionError
+from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.options import TextOptions
 from wordpiece_core.symbols import BYTES
 from wordpiece_core.text_parts import (
@@ -51,7 +51,8 @@ def text_options(spec: TokenizerSpec) -> TextOptions:
         return AS_IT_IS  # its words are those between spaces, which it normalizes itself
     if not isinstance(spec.rules, Composed):
         raise OptionError(
-            f"tokenizer: pre-tokenizer {type(spec.rules).__name__} is not supported for counting"
+            f"{opt.tokenizer}: pre-tokenizer {type(spec.rules).__name__} is not supported for"
+            " counting"
         )
     value = {
         "normalizer": _parsed(spec.rules.normalizer),
@@ -62,7 +63,7 @@ def text_options(spec: TokenizerSpec) -> TextOptions:
         name = next((name for name, known in NORMALIZERS.items() if known == part), None)
         if name is None:
             raise OptionError(
-                f"tokenizer: normalizer or pre-tokenizer {part['type']} is not supported"
+                f"{opt.tokenizer}: normalizer or pre-tokenizer {part['type']} is not supported"
                 " for counting"
             )
         names.append(name)
@@ -71,7 +72,7 @@ def text_options(spec: TokenizerSpec) -> TextOptions:
         last = steps.pop()
         if last.get("add_prefix_space", True):
             raise OptionError(
-                "tokenizer: a pre-tokenizer that adds a space before texts is not supported"
+                f"{opt.tokenizer}: a pre-tokenizer that adds a space before texts is not supported"
                 " for counting"
             )
         if last.get("use_regex", True):

@@ -77,6 +77,9 @@ class TokenizerSpec:
     """Keys of the `tokenizer_config.json` that was read, such as the chat template, which are
     written again. Ids do not depend on them."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", self.text.resolve())
+
     def plain(self) -> dict[str, Any]:
         """As values that JSON can hold; `of_plain` makes the spec of them. What WordPiece does not
         have is left out."""

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from wordpiece_core import _kernel
-from wordpiece_core.options import AS_TEXT, PARSE, EncodingOptions
+from wordpiece_core.options import AS_TEXT, EncodingOptions, SpecialTokensInText
 from wordpiece_core.symbols import WHITE_SPACE
 from wordpiece_core.tokenizer.decoders import BYTE_TOKEN
 from wordpiece_core.tokenizer.decoding import decoded
@@ -96,7 +96,7 @@ class Inspector:
         tokenizer: Tokenizer,
         *,
         add_special_tokens: bool = True,
-        special_tokens_in_text: str = PARSE,
+        special_tokens_in_text: SpecialTokensInText = "parse",
     ) -> None:
         self.tokenizer = tokenizer
         self.options = EncodingOptions(

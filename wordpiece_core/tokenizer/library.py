@@ -21,6 +21,7 @@ from wordpiece_core.errors import (
     TokenizerWarning,
     is_fault,
     one_line,
+    opt,
     shown,
 )
 from wordpiece_core.rules import truncated_lengths
@@ -79,9 +80,9 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
     try:
         tokenizer, _ = loaded(text, False)
     except OptionError as error:
-        raise OptionError(f"{refusal}, or {error}") from error
+        raise OptionError(f"{refusal}, or {error.template}") from error
     except InputError as error:
-        raise InputError(f"{refusal}; and {error}") from error
+        raise InputError(f"{refusal}; and {error.template}") from error
     added_tokens = tokenizer.get_added_tokens_decoder().values()
     _check_normalized(tokenizer, added_tokens, path)
     ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
@@ -293,7 +294,7 @@ class LibraryEncoder:
             try:
                 rows.add(texts, number)
             except InputError as error:
-                raise InputError(f"text {number}: {error}") from error
+                raise InputError(f"text {number}: {error.template}") from error
         return rows
 
     def _tokenize(self, column: pa.Array, start: int) -> list[Encoding | None]:
@@ -308,7 +309,7 @@ class LibraryEncoder:
                 self._check_hidden(row)
         except InputError as error:
             if len(texts) == 1:
-                raise InputError(f"text {start}: {error}") from error
+                raise InputError(f"text {start}: {error.template}") from error
             parts = [column.slice(i, 1) for i in range(len(texts))]  # one of them is to blame
             return [row for i, part in enumerate(parts, start) for row in self._tokenize(part, i)]
         return rows
@@ -407,8 +408,10 @@ class _Rows:
         truncated = [i for i in range(len(texts)) if kept[i] < lengths[i]]
         if stride is not None and len(truncated) > 1:
             raise InputError(
-                "both texts of a pair are too long for `max_length`, and the library tokenizers"
-                " encodes them; with `stride`, set `truncation` to only_first or only_second"
+                f"both texts of a pair are too long for {opt.max_length}, and the library"
+                " tokenizers"
+                f" encodes them; with {opt.stride}, set {opt.truncation} to only_first or"
+                " only_second"
             )
         for i in truncated:
             if stride is not None and stride >= kept[i]:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.options import MOST_PADDED, EncodingOptions
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 
@@ -100,9 +100,8 @@ def _frame(tokenizer: Tokenizer) -> tuple[int | None, int]:
         if separator is not None:
             return None, separator
     raise OptionError(
-        "pack: the tokenizer has no sep_token or eos_token to put between documents; set"
-        " `append_eos`"
-        " and `eos_token`"
+        f"{opt.pack}: the tokenizer has no sep_token or eos_token to put between documents; set"
+        f" {opt.append_eos} and {opt.eos_token}"
     )
 
 
@@ -117,19 +116,19 @@ def _chunks(ids: Any) -> list[pa.Array]:
 
 def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
     if options.max_length is None or options.max_length < 3:
-        raise OptionError(f"max_length: {options.max_length!r} is not 3 or more, for packing")
+        raise OptionError(f"{opt.max_length}: {options.max_length!r} is not 3 or more, for packing")
     if options.max_length > MOST_PADDED:
         raise OptionError(
-            f"max_length: {options.max_length} is more than {MOST_PADDED:,}, the maximum"
+            f"{opt.max_length}: {options.max_length} is more than {MOST_PADDED:,}, the maximum"
             " for packing"
         )
     for name, usual in WITHOUT_USE.items():
         has_none = name == "add_special_tokens" and options.marks_boundaries  # anyway
         if getattr(options, name) != usual and not has_none:
-            raise OptionError(f"{name}: cannot be combined with packing")
+            raise OptionError(f"{opt[name]}: cannot be combined with packing")
     for column in options.columns:
         if column in WITHOUT_PLACE:
-            raise OptionError(f"columns: {column} is not available for packed rows")
+            raise OptionError(f"{opt.columns}: {column} is not available for packed rows")
     if options.marks_boundaries or (
         tokenizer.spec.model is not None and not tokenizer.adds_special_tokens
     ):
@@ -137,7 +136,8 @@ def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
     elif not tokenizer.adds_special_tokens:
         missing = "[SEP]" if "[CLS]" in tokenizer.ids else "[CLS]"
         raise OptionError(
-            f"`add_special_tokens`, which packing needs: the vocabulary has no {missing}; choose"
+            f"{opt.add_special_tokens}, which packing needs: the vocabulary has no {missing};"
+            " choose"
             " another tokenizer"
         )
     tokenizer.check_options(options)

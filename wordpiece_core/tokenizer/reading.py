@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line
+from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line, opt
 from wordpiece_core.options import TextOptions
 from wordpiece_core.symbols import ROLES, SPECIAL_TOKENS
 from wordpiece_core.tokenizer.by_class import BERT, TakenAsFileWarning, built, class_of
@@ -226,7 +226,7 @@ def _of_class(directory: _Directory) -> TokenizerSpec:
     if directory.text(TOKENIZER) is None:
         raise InputError(
             f"{directory.path}: its class {name} is custom code, which is not run; give"
-            f" `encoding` if it contains tiktoken ranks, or use a tokenizer.json"
+            f" {opt.encoding} if it contains tiktoken ranks, or use a tokenizer.json"
         )
     warnings.warn(TakenAsFileWarning(whole, name), stacklevel=4)
     return _configured(_of_files(directory, None), directory)
@@ -356,7 +356,9 @@ def _of_ranks(directory: _Directory, encoding: str) -> TokenizerSpec:
         if data is not None and is_ranks(data):
             spec = read_ranks(data, encoding, path)
             return with_roles(spec, directory.config, directory.place(CONFIG))
-    raise OptionError(f"encoding: {directory.path} contains no tiktoken ranks; remove `encoding`")
+    raise OptionError(
+        f"{opt.encoding}: {directory.path} contains no tiktoken ranks; remove {opt.encoding}"
+    )
 
 
 def _of_model(directory: _Directory) -> TokenizerSpec | None:

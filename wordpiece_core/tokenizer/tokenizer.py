@@ -6,27 +6,26 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError, SpecialTokenError, shown
-from wordpiece_core.keywords import TextKeywords
-from wordpiece_core.option_kinds import is_utf8
+from wordpiece_core.declared import is_utf8
+from wordpiece_core.errors import InputError, OptionError, SpecialTokenError, opt, shown
+from wordpiece_core.option_types import Characters, check_option
 from wordpiece_core.options import (
     AS_TEXT,
-    ERROR,
-    MOST_CHARACTERS,
-    UNK_SCOPES,
+    TEXT_OPTIONS,
+    EncodingColumn,
     EncodingOptions,
-    TextOptions,
+    UnkScope,
     check_threads,
-    check_whole,
 )
+from wordpiece_core.text_parts import Normalizer
 from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.decoding import decoded
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -38,7 +37,6 @@ from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import write_tokenizer
 
 PLAIN = EncodingOptions()
-TEXT_OPTIONS = {field.name for field in fields(TextOptions)}
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,16 @@ class EncodedBatch:
     special_tokens: int
 
 
-class TokenizerKeywords(TextKeywords, total=False):
-    """What `Tokenizer` takes besides a vocabulary."""
+class TokenizerKeywords(TypedDict, total=False):
+    """Arguments of `Tokenizer` after the vocabulary, and of `Tokenizer.load`. None keeps what the
+    files say."""
 
+    lowercase: bool | None
+    strip_accents: bool | None
+    clean_text: bool | None
+    handle_chinese_chars: bool | None
+    pre_tokenizer: str | Sequence[str] | None
+    normalizer: Sequence[Normalizer] | None
     max_word_length: int | None
     continuing_prefix: str | None
     more_special_tokens: Collection[str]
@@ -89,7 +94,11 @@ class Tokenizer:
     """
 
     def __init__(
-        self, vocab: Sequence[str], *, unk_scope: str = "word", **options: Unpack[TokenizerKeywords]
+        self,
+        vocab: Sequence[str],
+        *,
+        unk_scope: UnkScope = "word",
+        **options: Unpack[TokenizerKeywords],
     ) -> None:
         """Makes a tokenizer of a vocabulary.
 
@@ -111,14 +120,12 @@ class Tokenizer:
         check_vocabulary(vocab, "vocab")
         self._init(_with_options(TokenizerSpec(vocab), options), unk_scope)
 
-    def _init(self, spec: TokenizerSpec, unk_scope: str) -> None:
-        if unk_scope not in UNK_SCOPES:
-            raise OptionError(
-                f"unk_scope: {shown(unk_scope)} is not one of {', '.join(UNK_SCOPES)}"
-            )
+    def _init(self, spec: TokenizerSpec, unk_scope: UnkScope) -> None:
+        check_option("unk_scope", UnkScope, unk_scope)
         if unk_scope != "word" and spec.model is not None:
             raise OptionError(
-                "unk_scope: only for WordPiece; other models always replace single characters"
+                f"{opt.unk_scope}: only for WordPiece; other models always replace single"
+                " characters"
             )
         self.spec = spec
         self.unk_scope = unk_scope
@@ -141,7 +148,7 @@ class Tokenizer:
         cls,
         path: str | os.PathLike[str],
         *,
-        unk_scope: str = "word",
+        unk_scope: UnkScope = "word",
         encoding: str | None = None,
         **options: Unpack[TokenizerKeywords],
     ) -> Tokenizer:
@@ -173,7 +180,7 @@ class Tokenizer:
         return cls.of(spec, unk_scope)
 
     @classmethod
-    def of(cls, spec: TokenizerSpec, unk_scope: str = "word") -> Tokenizer:
+    def of(cls, spec: TokenizerSpec, unk_scope: UnkScope = "word") -> Tokenizer:
         """Build a tokenizer from a checked specification."""
         tokenizer = cls.__new__(cls)
         tokenizer._init(spec, unk_scope)
@@ -295,9 +302,9 @@ class Tokenizer:
         if not is_wanted:
             return None
         if token is None and role not in self._roles:
-            raise OptionError(f"the tokenizer has no {role}; set `{role}`")
+            raise OptionError(f"the tokenizer has no {role}; set {opt[role]}")
         if token is not None and token not in self.ids:
-            raise OptionError(f"{role}: {shown(token)} is not in the vocabulary")
+            raise OptionError(f"{opt[role]}: {shown(token)} is not in the vocabulary")
         return self._roles[role] if token is None else token
 
     @property
@@ -417,7 +424,7 @@ class Tokenizer:
         kernel = self._splitting_kernel if in_text == AS_TEXT else self.kernel
         how = vars(options) | {"threads": threads, "layouts": self._layouts(options)}
         encoded = kernel.encode(texts, pairs, how, **pages)
-        if in_text == ERROR and encoded[2][-1]:
+        if in_text == "error" and encoded[2][-1]:
             raise self._special_token_error(texts, pairs)
         return encoded
 
@@ -438,7 +445,9 @@ class Tokenizer:
         ids = self.encode_batch(both, options=options).table["input_ids"].to_pylist()
         token = next((i for row in ids for i in row or () if i in special), None)
         name = "a special token" if token is None else f"the special token {self.vocab[token]!r}"
-        error = SpecialTokenError(f"text {start} has {name} and `special_tokens_in_text` is error")
+        error = SpecialTokenError(
+            f"text {start} has {name} and {opt.special_tokens_in_text} is error"
+        )
         error.text = start
         return error
 
@@ -447,18 +456,18 @@ class Tokenizer:
         texts are encoded."""
         if options.add_special_tokens and not self.adds_special_tokens:
             missing = "[SEP]" if "[CLS]" in self.ids else "[CLS]"
-            raise OptionError(f"add_special_tokens: the vocabulary has no {missing}")
+            raise OptionError(f"{opt.add_special_tokens}: the vocabulary has no {missing}")
         if pairs and options.marks_boundaries:
-            name = "`append_eos`" if options.append_eos else "`prepend_bos`"
+            name = opt.append_eos if options.append_eos else opt.prepend_bos
             raise OptionError(f"{name}: cannot be combined with pairs of texts")
         self.boundary_tokens(options)
         if options.padding and self.pad_id is None:
             missing = "[PAD]" if self.spec.roles is None else "pad_token"
-            raise OptionError(f"padding: the vocabulary has no {missing}")
+            raise OptionError(f"{opt.padding}: the vocabulary has no {missing}")
         if options.id_type == "uint16" and len(self) > 2**16:
-            raise OptionError(f"id_type: uint16 cannot hold the ids of {len(self):,} tokens")
+            raise OptionError(f"{opt.id_type}: uint16 cannot hold the ids of {len(self):,} tokens")
         if options.truncation == "only_second" and not pairs:
-            raise OptionError("truncation: only_second needs pairs of texts")
+            raise OptionError(f"{opt.truncation}: only_second needs pairs of texts")
         if options.max_length is not None:
             _check_room(options.max_length, options, pairs, self._added_tokens(options, pairs))
 
@@ -502,8 +511,8 @@ class Tokenizer:
         limit = max_length or self.spec.model_max_length
         wanted = max_length if truncation is None else truncation not in (False, "do_not_truncate")
         truncates = bool(wanted) and limit is not None
-        side = truncation if isinstance(truncation, str) and wanted else "longest_first"
-        asked = {
+        side: Any = truncation if isinstance(truncation, str) and wanted else "longest_first"
+        asked: dict[EncodingColumn, bool] = {
             "token_type_ids": return_token_type_ids,
             "attention_mask": return_attention_mask,
             "special_tokens_mask": return_special_tokens_mask,
@@ -532,7 +541,9 @@ class Tokenizer:
     ) -> EncodedBatch:
         """Encodes with the meaning that `padding` has in `transformers`."""
         if padding not in (False, "do_not_pad", True, "longest", "max_length"):
-            raise OptionError(f"padding: {shown(padding)} is not a bool, longest or max_length")
+            raise OptionError(
+                f"{opt.padding}: {shown(padding)} is not a bool, longest or max_length"
+            )
         if padding in (False, "do_not_pad") or (padding == "max_length" and limit is None):
             return self.encode_batch(texts, pairs, options=options)
         rows = self.encode_batch(texts, pairs, options=options).table["input_ids"]
@@ -541,7 +552,7 @@ class Tokenizer:
             length = limit
         if longest > length:
             raise OptionError(
-                f"padding: a row has {longest} tokens, not {length}; enable truncation"
+                f"{opt.padding}: a row has {longest} tokens, not {length}; enable truncation"
             )
         options = replace(options, max_length=length or None, padding=length > 0)
         return self.encode_batch(texts, pairs, options=options)
@@ -613,17 +624,17 @@ def _with_options(spec: TokenizerSpec, options: Mapping[str, Any]) -> TokenizerS
     """The spec with options other than None put in."""
     given = {name: value for name, value in options.items() if value is not None}
     _check_of_model(spec, given)
-    text = {name: given.pop(name) for name in TEXT_OPTIONS & given.keys()}
+    text = {name: given.pop(name) for name in given.keys() & {*TEXT_OPTIONS}}
     for name in given.keys() - {"max_word_length", "continuing_prefix", "more_special_tokens"}:
         raise OptionError(f"unknown tokenizer option {name}")
     more = given.get("more_special_tokens", ())
     listed = isinstance(more, Collection) and not isinstance(more, str)
     if not listed or not all(isinstance(token, str) for token in more):
-        raise OptionError(f"more_special_tokens: {shown(more)} is not a list of tokens")
+        raise OptionError(f"{opt.more_special_tokens}: {shown(more)} is not a list of tokens")
     prefix = given.get("continuing_prefix", "")
     if not isinstance(prefix, str) or not is_utf8(prefix):
-        raise OptionError(f"continuing_prefix: {shown(prefix)} is not a string")
-    check_whole("max_word_length", given.get("max_word_length", 1), MOST_CHARACTERS)
+        raise OptionError(f"{opt.continuing_prefix}: {shown(prefix)} is not a string")
+    check_option("max_word_length", Characters, given.get("max_word_length", 1))
     return replace(spec, text=replace(spec.text, **text), **given)
 
 
@@ -631,7 +642,7 @@ def _check_of_model(spec: TokenizerSpec, given: Mapping[str, Any]) -> None:
     """OptionError for an option that the model of a spec does not have."""
     if spec.model is not None and (others := {"max_word_length", "continuing_prefix"} & {*given}):
         raise OptionError(f"{min(others)}: only for WordPiece")
-    if (spec.rules or spec.library) and (others := TEXT_OPTIONS & {*given}):
+    if (spec.rules or spec.library) and (others := {*TEXT_OPTIONS}.intersection(given)):
         raise OptionError(f"{min(others)}: the tokenizer has its own normalizer and pre-tokenizer")
 
 
@@ -640,15 +651,17 @@ def _check_room(max_length: int, options: EncodingOptions, pairs: bool, added: i
     pairs the kernel checks it, because it depends on the lengths of both texts."""
     room = max_length - added
     if room < 0:
-        raise OptionError(f"max_length: {max_length} has no room for the {added} tokens added")
+        raise OptionError(
+            f"{opt.max_length}: {max_length} has no room for the {added} tokens added"
+        )
     if options.stride is None:
         return
     if options.stride >= room:
         raise OptionError(
-            f"stride: {options.stride} is not less than the {room} tokens of text in a row"
+            f"{opt.stride}: {options.stride} is not less than the {room} tokens of text in a row"
         )
     if pairs and options.truncation == "longest_first" and room < 2:
-        raise OptionError(f"max_length: {max_length} has no room for a token of each text")
+        raise OptionError(f"{opt.max_length}: {max_length} has no room for a token of each text")
 
 
 def _text_array(texts: Any) -> pa.Array:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 
 from wordpiece_core import storage
+from wordpiece_core.declared import is_utf8
 from wordpiece_core.errors import InputError, shown
-from wordpiece_core.option_kinds import is_utf8
 from wordpiece_core.options import UNK
 from wordpiece_core.symbols import WHITE_SPACE
 

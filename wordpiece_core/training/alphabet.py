@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import OptionError
+from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.symbols import BYTES, SPACE_MARK
 from wordpiece_core.text_parts import GPT2
@@ -151,7 +151,7 @@ def kept_characters(counts: Mapping[str, int], options: TrainingOptions) -> set[
 
 def reserved_tokens(options: TrainingOptions) -> list[str]:
     """The tokens before the alphabet, in id order: the special ones, then those of bytes."""
-    return list(dict.fromkeys([*options.special_tokens, *options.byte_tokens]))
+    return list(dict.fromkeys([*options.listed_tokens, *options.byte_tokens]))
 
 
 def check_size(alphabet: int, options: TrainingOptions) -> None:
@@ -161,7 +161,7 @@ def check_size(alphabet: int, options: TrainingOptions) -> None:
     if least > options.vocab_size:
         and_bytes = ", 256 bytes" if options.byte_fallback else ""
         raise OptionError(
-            f"vocab_size: {options.vocab_size} is too small for {len(options.special_tokens)}"
+            f"{opt.vocab_size}: {options.vocab_size} is too small for {len(options.listed_tokens)}"
             f" special tokens{and_bytes} and an alphabet of {alphabet};"
-            f" make it {least} or more, or set `limit_alphabet`"
+            f" make it {least} or more, or set {opt.limit_alphabet}"
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wordpiece_core.declaration import PERFORMANCE, Declared, option
-from wordpiece_core.option_kinds import Share, Size
+from wordpiece_core.declared import PERFORMANCE, Options
+from wordpiece_core.option_types import Share, Size
 
 TOKENS_PER_CANDIDATE, LEAST_CANDIDATES = 8, 1 << 16
 # Measured (benchmarks/memory.md): bytes for each token of a run on the way to the driver and there.
@@ -15,23 +15,14 @@ BYTES_PER_SPLIT_TOKEN, BYTES_PER_SPLIT = 16, 220
 SHARE_OF_PARTITION = 4  # a partition has at most 1/4 of a worker's memory
 
 
-@dataclass(frozen=True)
-class RoundBudget(Declared):
+@dataclass(frozen=True, kw_only=True)
+class RoundBudget(Options, section=PERFORMANCE):
     """How much a round of training may hold in memory. It does not change the result."""
 
-    SECTION = PERFORMANCE
-
-    round_budget: float = option(
-        1.0,
-        Share(),
-        "Share of all split tokens that the driver may hold in a round.",
-        shown_default="1: all of them",
-    )
-    driver_memory: int | None = option(
-        None,
-        Size(),
-        "Memory of the driver for a round. Less memory means more rounds and the same result.",
-    )
+    round_budget: Share = 1.0
+    """Share of all split tokens that the driver may hold in a round (default: all)."""
+    driver_memory: Size | None = None
+    """Memory of the driver. The result does not depend on it."""
 
     def tokens(self, split_tokens: int) -> int:
         """The most tokens of splits, or of pieces of splits, that a round may hold."""

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Unpack
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import OptionError
-from wordpiece_core.keywords import ExtensionKeywords
+from wordpiece_core.declared import with_options
+from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.options import BPE, UNIGRAM, ExtensionOptions, TrainingOptions
 from wordpiece_core.rules import placed
 from wordpiece_core.summary import Summarized
@@ -52,6 +52,7 @@ from wordpiece_core.training.rounds import (
 from wordpiece_core.training.train import (
     MERGES,
     FewerTokensWarning,
+    WordCounts,
     parts_of,
     training_result,
     word_batch,
@@ -93,11 +94,11 @@ class Goal:
             slots = unused_slots(base)
             wanted = len(slots) if options.new_tokens is None else options.new_tokens
             if not slots:
-                raise OptionError("into: the tokenizer has no free [unusedN] tokens")
+                raise OptionError(f"{opt.into}: the tokenizer has no free [unusedN] tokens")
             if wanted > len(slots):
                 raise OptionError(
-                    f"new_tokens: {wanted:,}, but only {len(slots):,} [unusedN] tokens are"
-                    " free; set fewer, or use `into` append"
+                    f"{opt.new_tokens}: {wanted:,}, but only {len(slots):,} [unusedN] tokens are"
+                    f" free; set fewer, or use {opt.into} append"
                 )
             return cls(base, options, wanted, slots[:wanted])
         if options.new_tokens is not None:
@@ -105,7 +106,7 @@ class Goal:
         size, wanted = len(base.vocab), options.vocab_size or 0
         if wanted <= size:
             raise OptionError(
-                f"vocab_size: {wanted:,} is not more than the current {size:,} tokens"
+                f"{opt.vocab_size}: {wanted:,} is not more than the current {size:,} tokens"
             )
         return cls(base, options, wanted - size, ())
 
@@ -113,11 +114,12 @@ class Goal:
     def training(self) -> TrainingOptions:
         """The options of the rounds."""
         base, options = self.base, self.options
+        boundary: Any = base.word_boundary
         if isinstance(base.model, Bpe | Unigram):
             return TrainingOptions(
                 vocab_size=len(base.vocab) + self.new_tokens,
                 model=BPE,
-                word_boundary=base.word_boundary or "",
+                word_boundary=boundary,
                 min_pair_count=options.min_pair_count,
                 min_word_count=options.min_word_count,
                 max_token_length=options.max_token_length,
@@ -175,11 +177,12 @@ def _check_model(base: TokenizerSpec, options: ExtensionOptions) -> None:
     text = text_options(base)
     if base.of_sentencepiece:
         raise OptionError(
-            "tokenizer: a sentencepiece model cannot be extended; use its tokenizer.json"
+            f"{opt.tokenizer}: a sentencepiece model cannot be extended; use its tokenizer.json"
         )
     if base.word_boundary is None or (base.word_boundary == BYTES) != text.holds_spaces:
         raise OptionError(
-            "tokenizer: only BPE with a word-boundary marker can be extended; train a new tokenizer"
+            f"{opt.tokenizer}: only BPE with a word-boundary marker can be extended; train a new"
+            " tokenizer"
         )
     for name, is_given in (
         ("criterion", options.criterion != "pmi"),
@@ -187,7 +190,7 @@ def _check_model(base: TokenizerSpec, options: ExtensionOptions) -> None:
         ("into", options.into != "append"),
     ):
         if is_given:
-            raise OptionError(f"{name}: only for WordPiece; remove it")
+            raise OptionError(f"{opt[name]}: only for WordPiece; remove it")
 
 
 def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
@@ -266,8 +269,8 @@ def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
     new = {prefix * row["marked"] + row["character"] for row in rows if row["character"] in kept}
     if len(new) > goal.new_tokens:
         raise OptionError(
-            f"new_tokens: {goal.new_tokens:,} are too few for {len(new):,} new characters, at"
-            " word starts and inside words; increase it, or reduce `new_characters`"
+            f"{opt.new_tokens}: {goal.new_tokens:,} are too few for {len(new):,} new characters, at"
+            f" word starts and inside words; increase it, or reduce {opt.new_characters}"
         )
     return InitialVocabulary([*goal.base.vocab, *sorted(new)], [], by_longest_match=True)
 
@@ -412,23 +415,21 @@ class ExtensionResult(Summarized):
         return (*paths, *(os.path.join(directory, name) for name in tables))
 
 
-def extend(
-    tokenizer: Tokenizer,
-    word_counts: Mapping[str, int] | Iterable[tuple[str, int]] | pa.Table,
-    *,
-    round_budget: float = 1.0,
-    driver_memory: int | None = None,
-    **options: Unpack[ExtensionKeywords],
-) -> ExtensionResult:
+@dataclass(frozen=True, kw_only=True)
+class InMemoryExtension(RoundBudget, ExtensionOptions):
+    """Arguments of `extend`."""
+
+    word_counts: WordCounts = field(kw_only=False)
+    """Words, as the tokenizer splits text, with their counts: as for `train`."""
+
+
+@with_options(InMemoryExtension)
+def extend(tokenizer: Tokenizer, options: InMemoryExtension) -> ExtensionResult:
     """Add tokens for the words of a domain to a vocabulary. All old tokens keep their ids, and
     texts without new tokens keep their ids.
 
     Args:
         tokenizer: The tokenizer to extend.
-        word_counts: Words, as the tokenizer splits text, with their counts: as for `train`.
-        round_budget: As for `train`.
-        driver_memory: As for `train`.
-        **options: The options of `ExtensionOptions`.
 
     Raises:
         OptionError: For a wrong option.
@@ -441,9 +442,8 @@ def extend(
     >>> result.merges["token"].to_pylist()  # 'hu' was only on the way to 'hug'
     ['hu', 'hug', 'pu']
     """
-    goal = Goal.of(tokenizer.spec, ExtensionOptions.of(**options))
-    budget = RoundBudget(round_budget=round_budget, driver_memory=driver_memory)
-    words = word_batch(word_counts)
+    goal = Goal.of(tokenizer.spec, options.select(ExtensionOptions))
+    budget, words = options.select(RoundBudget), word_batch(options.word_counts)
     parts = partial(parts_of, words)
     (symbols,) = InMemory(parts).run(partial(missing_symbol_passes, goal))["symbols"]
     merging = Merging(
@@ -467,7 +467,7 @@ def extend(
     result = extension_result(merging, goal, new_tokens, rounds)
     fewer = fewer_new_tokens(result, goal)
     if fewer:
-        warnings.warn(fewer, FewerTokensWarning, stacklevel=2)
+        warnings.warn(fewer, FewerTokensWarning, stacklevel=3)
     return result
 
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import OptionError
+from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.options import NO_LIMIT, TrainingOptions
 from wordpiece_core.tokenizer.kernel_parts import kernel_bpe
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
@@ -135,11 +135,13 @@ class Merging(RoundAlgorithm):
         options, fixed = self.options, self.options.min_pair_count != "auto"
         if options.criterion == "likelihood" or (options.criterion == "pmi" and fixed):
             needed = bytes_of_all(self.split_tokens, self.words)
-            with_count = " with a fixed `min_pair_count`" if options.criterion == "pmi" else ""
+            with_count = f" with a fixed {opt.min_pair_count}" if options.criterion == "pmi" else ""
             raise OptionError(
-                f"driver_memory: `criterion` {options.criterion}{with_count} needs all words in"
+                f"{opt.driver_memory}: {opt.criterion} {options.criterion}{with_count} needs all"
+                " words in"
                 f" one round, about {needed:,} bytes; increase it and remove"
-                " `round_budget`, or use `criterion` frequency, or pmi with `min_pair_count` auto"
+                f" {opt.round_budget}, or use {opt.criterion} frequency, or pmi with"
+                f" {opt.min_pair_count} auto"
             )
         return False
 
@@ -308,7 +310,7 @@ def splitter(
     made = _kernel.Splitter(
         vocabulary.alphabet,
         merges,
-        continuing_prefix=options.continuing_prefix,
+        continuing_prefix=options.prefix,
         min_word_count=options.min_word_count,
         max_word_length=options.max_word_length,
         tokens=vocabulary.tokens if begins_with_tokens else None,
@@ -327,10 +329,10 @@ def _trainer(vocabulary: InitialVocabulary, options: TrainingOptions) -> _kernel
     return _kernel.Trainer(
         vocabulary.tokens,
         vocab_size=options.vocab_size,
-        criterion=options.criterion,
+        criterion=str(options.criterion),
         min_pair_count=None if auto else int(options.min_pair_count),
         max_token_length=options.max_token_length or NO_LIMIT,
-        continuing_prefix=options.continuing_prefix,
+        continuing_prefix=options.prefix,
         sealed=vocabulary.is_sealed,
         word_marks=vocabulary.marks,
     )

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import MOST_TOKENS, check_whole
+from wordpiece_core.errors import InputError, OptionError, opt
+from wordpiece_core.option_types import Tokens, check_option
 from wordpiece_core.summary import Summarized
 from wordpiece_core.symbols import WORD_END, byte_tokens
 from wordpiece_core.tokenizer.composing import text_options
@@ -102,7 +102,7 @@ def prune(
         OptionError: If the vocabulary is not larger, or has more special tokens.
         InputError: For a table without words and counts.
     """
-    check_whole("vocab_size", vocab_size, MOST_TOKENS)
+    check_option("vocab_size", Tokens, vocab_size)
     words = word_batch(word_counts)
     each = partial(_each, words)
     return pruned(tokenizer.spec, vocab_size, each)
@@ -139,13 +139,19 @@ def check_size(base: TokenizerSpec, vocab_size: int) -> None:
     if base.model is None:
         check_is_wordpiece(base, "pruned")
     elif base.library is not None:
-        raise OptionError("tokenizer: tokenizers that the kernel cannot run cannot be pruned")
+        raise OptionError(
+            f"{opt.tokenizer}: tokenizers that the kernel cannot run cannot be pruned"
+        )
     text_options(base)
     size, special = len(base.vocab), len(base.special_tokens)
     if vocab_size >= size:
-        raise OptionError(f"vocab_size: {vocab_size:,}, but the tokenizer has only {size:,} tokens")
+        raise OptionError(
+            f"{opt.vocab_size}: {vocab_size:,}, but the tokenizer has only {size:,} tokens"
+        )
     if vocab_size < special:
-        raise OptionError(f"vocab_size: {vocab_size:,} is too small for {special:,} special tokens")
+        raise OptionError(
+            f"{opt.vocab_size}: {vocab_size:,} is too small for {special:,} special tokens"
+        )
 
 
 def _kept_always(base: TokenizerSpec, each: Each) -> set[int]:

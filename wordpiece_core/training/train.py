@@ -5,22 +5,31 @@ from __future__ import annotations
 import os
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.keywords import TextKeywords, TrainingKeywords
-from wordpiece_core.options import BPE, UNIGRAM, UNK, TextOptions, TrainingOptions
+from wordpiece_core.declared import Form, with_options
+from wordpiece_core.errors import InputError, OptionError, opt
+from wordpiece_core.option_types import Place
+from wordpiece_core.options import (
+    BPE,
+    TEXT_OPTIONS,
+    UNIGRAM,
+    UNK,
+    PreTokenizer,
+    TextOptions,
+    TrainingOptions,
+)
 from wordpiece_core.summary import Summarized
 from wordpiece_core.symbols import BYTES, ROLES
-from wordpiece_core.text_parts import GPT2
+from wordpiece_core.text_parts import BERT, GPT2
 from wordpiece_core.tokenizer.bytes_as_text import bytes_of
 from wordpiece_core.tokenizer.composing import composed
 from wordpiece_core.tokenizer.files import TokenizerSpec, own_special_tokens
@@ -37,9 +46,33 @@ WORDS_AT_ONCE = 1 << 18  # that become splits at a time
 MERGES, PIECES = "merges.parquet", "pieces.parquet"
 
 
+WordCounts = Annotated[
+    Mapping[str, int] | Iterable[tuple[str, int]] | pa.Table,
+    Form("", check=lambda value: value),
+]
+"""Words with their counts: a mapping, pairs, or a table with the columns `word` and `count`."""
+
+
 class FewerTokensWarning(UserWarning):
     """The vocabulary has fewer tokens than requested, because no pair was left to merge, or
     because no other substring is frequent enough for Unigram."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaveOptions(TextOptions):
+    """Arguments of `TrainingResult.save`."""
+
+    directory: Place = field(kw_only=False)
+    """Directory to write."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InMemoryTraining(RoundBudget, TrainingOptions):
+    """Arguments of `train`."""
+
+    pre_tokenizer: PreTokenizer | None = None
+    """Pre-tokenizer that split text into the words. Words of gpt2, llama3 and others include their
+    spaces; they train only `model="bpe", word_boundary="bytes"` (default: bert)."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,19 +117,20 @@ class TrainingResult(Summarized):
             return PIECES, self.pieces
         return MERGES, self.merges
 
-    def tokenizer(self, **text: Unpack[TextKeywords]) -> Tokenizer:
-        """Return the tokenizer of the vocabulary. `text`: the options of `TextOptions` that split
-        the training words. By default text is lowercased, unless tokens have capital letters
-        or accents, which lowercased text could never match.
+    @with_options(TextOptions)
+    def tokenizer(self, text: TextOptions) -> Tokenizer:
+        """Return the tokenizer of the vocabulary, for words that these text options split. By
+        default text is lowercased, unless tokens have capital letters or accents, which lowercased
+        text could never match.
 
         >>> train({"Hug": 9, "Pug": 5}, vocab_size=10).tokenizer().tokenize("Hug")
         ['H', '##ug']
         """
-        if self.marks == GPT2:
-            text = {"pre_tokenizer": GPT2, **text}
-        elif not {"lowercase", "strip_accents"} & text.keys() and self._is_cased():
-            text = {"lowercase": False, **text}
-        return Tokenizer.of(self.spec(TextOptions.of(**text)))
+        if self.marks == GPT2 and text.pre_tokenizer is None:
+            text = replace(text, pre_tokenizer=GPT2)
+        elif text.lowercase is None and text.strip_accents is None and self._is_cased():
+            text = replace(text, lowercase=False)
+        return Tokenizer.of(self.spec(text))
 
     def _is_cased(self) -> bool:
         """True if lowercasing and removing accents would change a token."""
@@ -115,20 +149,20 @@ class TrainingResult(Summarized):
         options = self.options
         if options.word_marks(text) != self.marks:
             raise OptionError(
-                f"pre_tokenizer: {text.pre_tokenizer}, but the training words"
+                f"{opt.pre_tokenizer}: {text.pre_tokenizer or BERT}, but the training words"
                 f" {'include' if self.marks == GPT2 else 'do not include'} the spaces of the text"
             )
         spec = TokenizerSpec(
             self.vocab,
             text,
             options.max_word_length,
-            options.continuing_prefix,
-            own_special_tokens(options.special_tokens),
+            options.prefix,
+            own_special_tokens(options.listed_tokens),
             self._model(),
             model_max_length=options.model_max_length,
         )
-        if options.roles or UNK not in options.special_tokens:
-            of_bert = {r: t for r, t in ROLES.items() if t in options.special_tokens}
+        if options.roles or UNK not in options.listed_tokens:
+            of_bert = {r: t for r, t in ROLES.items() if t in options.listed_tokens}
             spec = spec.with_roles(of_bert | options.roles)
         return composed(spec) if text.is_composed else spec
 
@@ -148,11 +182,10 @@ class TrainingResult(Summarized):
         options = self.options
         return Bpe(list(pairs), options.word_boundary, options.byte_fallback)
 
-    def save(
-        self, directory: str | os.PathLike[str], **text: Unpack[TextKeywords]
-    ) -> tuple[str, ...]:
+    @with_options(SaveOptions)
+    def save(self, options: SaveOptions) -> tuple[str, ...]:
         """Write the tokenizer and the training log, `merges.parquet` (for Unigram
-        `pieces.parquet`), and return the paths. `text`: see `tokenizer`.
+        `pieces.parquet`), and return the paths. For the text options see `tokenizer`.
 
         >>> import tempfile
         >>> result = train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=12, min_pair_count=1)
@@ -161,33 +194,20 @@ class TrainingResult(Summarized):
         ...     Tokenizer.load(directory).tokenize("hugs")
         ['hu', '##g', '##s']
         """
-        paths = self.tokenizer(**text).save(directory)
+        text = {name: getattr(options, name) for name in TEXT_OPTIONS}
+        paths = self.tokenizer(**text).save(options.directory)
         name, table = self.log
-        log = os.path.join(directory, name)
+        log = os.path.join(options.directory, name)
         pq.write_table(table, log, compression="zstd")
         return (*paths, log)
 
 
-def train(
-    word_counts: Mapping[str, int] | Iterable[tuple[str, int]] | pa.Table,
-    *,
-    round_budget: float = 1.0,
-    driver_memory: int | None = None,
-    pre_tokenizer: str | Sequence[str] = "bert",
-    **options: Unpack[TrainingKeywords],
-) -> TrainingResult:
+@with_options(InMemoryTraining)
+def train(word_counts: WordCounts, options: InMemoryTraining) -> TrainingResult:
     """Train a vocabulary on words with their counts. Ties between scores go to the first word.
 
     Args:
         word_counts: A mapping, pairs, or a table with the columns `word` and `count`.
-        round_budget: The share of all split tokens that a round may hold. It does not change the
-            result.
-        driver_memory: The bytes that a round may use, beside the table. It does not change the
-            result.
-        pre_tokenizer: How text was split into the words. Words that hold their spaces, as those of
-            gpt2 and llama3 do, are taken as they are; they train only `model="bpe",
-            word_boundary="bytes"`.
-        **options: The options of `TrainingOptions`.
 
     Raises:
         OptionError: For a wrong option.
@@ -198,9 +218,8 @@ def train(
     >>> train({"hug": 10, "hugs": 5}, model="bpe", vocab_size=14).vocab[5:]
     ['g', 'g</w>', 'h', 's</w>', 'u', 'hu', 'hug</w>', 'hug', 'hugs</w>']
     """
-    training = TrainingOptions.of(**options)
-    marks = training.word_marks(TextOptions(pre_tokenizer=pre_tokenizer))
-    budget = RoundBudget(round_budget=round_budget, driver_memory=driver_memory)
+    training, budget = options.select(TrainingOptions), options.select(RoundBudget)
+    marks = training.word_marks(TextOptions(pre_tokenizer=options.pre_tokenizer))
     words = word_batch(word_counts)
     parts = partial(parts_of, words)
     (symbols,) = InMemory(parts).run(partial(start_passes, training, marks))["symbols"]
@@ -215,7 +234,7 @@ def train(
     result = training_result(algorithm, rounds)
     fewer = fewer_tokens(len(result.vocab), training)
     if fewer:
-        warnings.warn(fewer, FewerTokensWarning, stacklevel=2)
+        warnings.warn(fewer, FewerTokensWarning, stacklevel=3)
     return result
 
 
@@ -254,7 +273,7 @@ def _merging_result(merging: Merging, rounds: int) -> TrainingResult:
     return TrainingResult(trainer.tokens, table, rounds, merging.options, marks)
 
 
-def word_batch(words: Mapping[str, int] | Iterable[tuple[str, int]] | pa.Table) -> pa.RecordBatch:
+def word_batch(words: WordCounts) -> pa.RecordBatch:
     """A word table as one batch of `word: string, count: int64`."""
     if isinstance(words, pa.RecordBatch):
         words = pa.Table.from_batches([words])

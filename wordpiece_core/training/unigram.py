@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import OptionError
+from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.symbols import SPACE_MARK
 from wordpiece_core.training.alphabet import check_size, kept_characters, reserved_tokens
@@ -107,9 +107,9 @@ class Characters:
     def of(cls, symbols: Batch, options: TrainingOptions) -> Characters:
         """From the result of `character_passes`. OptionError if the vocabulary is too small."""
         counts = {row["word"]: row["count"] for row in symbols.to_pylist()}
-        if SPACE_MARK in options.special_tokens:
-            raise OptionError(f"special_tokens: {SPACE_MARK!r} represents a space; remove it")
-        alphabet = kept_characters(counts, options).difference(options.special_tokens)
+        if SPACE_MARK in options.listed_tokens:
+            raise OptionError(f"{opt.special_tokens}: {SPACE_MARK!r} represents a space; remove it")
+        alphabet = kept_characters(counts, options).difference(options.listed_tokens)
         check_size(len(alphabet), options)
         in_runs = facts_of(symbols)["characters"]
         return cls([(c, counts.get(c, 0)) for c in sorted(alphabet)], in_runs)
@@ -308,9 +308,9 @@ class UnigramTraining(RoundAlgorithm):
         if memory is None or needed <= memory:
             return
         fitting = memory // BYTES_PER_SEED - len(self.characters.counts)
-        fewer = f", or a `seed_size` of {fitting:,} or less, which may give another vocabulary"
+        fewer = f", or a {opt.seed_size} of {fitting:,} or less, which may give another vocabulary"
         raise OptionError(
-            f"driver_memory: {memory:,} bytes, but the initial {pieces:,} pieces need about"
+            f"{opt.driver_memory}: {memory:,} bytes, but the initial {pieces:,} pieces need about"
             f" {needed:,}; increase it{fewer if fitting > 0 else ''}"
         )
 

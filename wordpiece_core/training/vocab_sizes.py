@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from wordpiece_core.errors import OptionError
+from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe
 
@@ -58,7 +58,7 @@ def at_size(spec: TokenizerSpec, merged: Sequence[str], size: int) -> TokenizerS
     least = least_size(spec, merged)
     if not least <= size <= len(spec.vocab):
         raise OptionError(
-            f"vocab_sizes: {size:,} is not from {least:,} (special tokens and alphabet) to"
+            f"{opt.vocab_sizes}: {size:,} is not from {least:,} (special tokens and alphabet) to"
             f" {len(spec.vocab):,} (complete vocabulary)"
         )
     left_out = {*merged[size - least :]}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipelines.encoding.directory.status import ShardError
 from pipelines.files.input_files import InputFile
-from wordpiece_core.errors import InputError
+from wordpiece_core.errors import InputError, unspelled
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class BadShard:
     @property
     def message(self) -> str:
         """What is wrong, with the path of the file."""
-        return self.file.path + self.error.message.removeprefix(self.file.name)
+        return self.file.path + unspelled(self.error.message.removeprefix(self.file.name))
 
 
 class ShardsError(InputError):

@@ -29,7 +29,7 @@ from pipelines.files.outputs import NewFile
 from pipelines.files.schemas import conformed
 from pipelines.running.figures import add_metrics
 from wordpiece_core import Tokenizer, storage
-from wordpiece_core.errors import InputError, one_line
+from wordpiece_core.errors import InputError, one_line, opt
 from wordpiece_core.uri import join
 
 
@@ -50,7 +50,7 @@ class TaskRows:
             yield table
 
     def _packed(self) -> Iterator[pa.Table]:
-        packed = PackedRows(self.tokenizer, self.target.options.encoding)
+        packed = PackedRows(self.tokenizer, self.target.options)
 
         def read() -> Iterator[pa.Table]:
             for table in self._read():
@@ -72,7 +72,7 @@ class TaskRows:
         schema, options = self.target.schema, self.target.options
         if not options.pack:
             return schema
-        return packed_schema(self.tokenizer, options.encoding).with_metadata(schema.metadata)
+        return packed_schema(self.tokenizer, options).with_metadata(schema.metadata)
 
     def counted(self, table: pa.Table) -> dict[str, int]:
         """The totals of rows that are texts."""
@@ -114,7 +114,7 @@ def resharding_errors(name: str) -> Iterator[None]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(
             f"{name}: cannot be resharded ({one_line(error)}); exclude columns that are neither"
-            " text nor numbers with `keep_columns`"
+            f" text nor numbers with {opt.keep_columns}"
         ) from error
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -51,9 +51,9 @@ from pipelines.files.datasets_files import USUAL_SPLITS, splits
 from pipelines.files.publishing import Publication
 from pipelines.files.schemas import joined_schema
 from wordpiece_core import __version__, storage
-from wordpiece_core.errors import OptionError, OutputError
+from wordpiece_core.errors import OptionError, OutputError, opt
 
-WORK_COMPRESSION = "lz4"  # of encoded inputs, which are soon deleted
+WORK_COMPRESSION: Final = "lz4"  # of encoded inputs, which are soon deleted
 PLAIN_ROW_BYTES = 1  # of a row of Parquet, besides its ids and kept columns
 STORED_UINT16 = 1 << 16  # vocabularies up to this have ids of 16 bits in Parquet
 SHRINKS = {"zstd": 0.72, "gzip": 0.68, "brotli": 0.6, "snappy": 1.0, "lz4": 1.0}
@@ -79,19 +79,18 @@ class Resharding:
     own options."""
 
     def __init__(self, run: EncodeRun) -> None:
-        call = run.call
-        self.encode_run, self.call, self.tokenizer = run, call, run.tokenizer
-        self.pack, self.format = call.shards.pack, call.layout.format
+        self.encode_run, self.options, self.tokenizer = run, run.options, run.tokenizer
+        self.pack, self.format = run.options.pack, run.options.format
         self.only_ids = self.pack or self.format != "parquet"  # only the ids are kept
         self.files = run.files()
         self.dataset = run.directory()
         if self.format != "parquet":
             kind = id_type(self.format, len(run.tokenizer.vocab))
             self.dataset.job.update(dtype=str(kind), id_bytes=kind.bit_width // 8)
-        self.publication = Publication(call.output, MANIFEST, self.dataset.run, self.dataset.work)
+        self.publication = Publication(run.output, MANIFEST, self.dataset.run, self.dataset.work)
         weights = self._row_weights()
         recorded = [*weights.bytes, weights.only_ids, *weights.bounds]
-        options = self._work_options().plain() | {"weights": recorded}
+        options = self._work_options().identity() | {"weights": recorded}
         job = {"tokenizer": self.dataset.job["tokenizer"], "options": options}
         self.encoded = EncodedDirectory(self.dataset.work.place(ENCODED), job, self.dataset.run)
 
@@ -113,20 +112,21 @@ class Resharding:
         else:
             manifest, kept, bad = self._reshard(found)
         warnings = self._split_warnings(manifest) + card_warnings(dataset)
-        return Encoded(self.call.output, manifest, kept, 0, bad, warnings)
+        return Encoded(self.encode_run.output, manifest, kept, 0, bad, warnings)
 
     def _split_warnings(self, manifest: dict[str, Any]) -> list[str]:
         """Return the warnings about splits: without rows, mixed, or not found by `datasets`."""
-        found, asked_for = {*self._split_of.values()}, self.call.layout.splits
+        found, asked_for = {*self._split_of.values()}, self.options.splits
         warnings = _empty_splits(manifest)
         if asked_for and len(found) > 1:
             warnings.append(
-                f"the inputs are of the splits {', '.join(sorted(found))}, and `splits` mixes them"
+                f"the inputs are of the splits {', '.join(sorted(found))}, and {opt.splits} mixes"
+                " them"
             )
-        unusual = [name for name, _ in asked_for or () if name not in USUAL_SPLITS]
+        unusual = [name for name in asked_for or () if name not in USUAL_SPLITS]
         if unusual and self.format == "parquet" and not self.dataset.card:
             warnings.append(
-                f"`load_dataset` finds the split {unusual[0]} only with a card; set `card`"
+                f"`load_dataset` finds the split {unusual[0]} only with a card; set {opt.card}"
             )
         return warnings
 
@@ -148,13 +148,13 @@ class Resharding:
     @property
     def _splits_by_name(self) -> bool:
         """True if inputs keep their splits, because the job does not assign rows to splits."""
-        return self.call.layout.splits is None and {*self._split_of.values()} != {TRAIN}
+        return self.options.splits is None and {*self._split_of.values()} != {TRAIN}
 
     @cached_property
     def _splits(self) -> list[str]:
         """The names of the splits."""
         if not self._splits_by_name:
-            return [name for name, _ in self.call.layout.shares]
+            return list(self.options.shares)
         found = {*self._split_of.values()}
         return [name for name in USUAL_SPLITS if name in found] + sorted(found - {*USUAL_SPLITS})
 
@@ -162,7 +162,7 @@ class Resharding:
         """OptionError if the directory holds a complete dataset of other inputs."""
         if not found.is_complete:
             return
-        output, statuses = self.call.output, [*(found.sources or ()), *found.errors.values()]
+        output, statuses = self.encode_run.output, [*(found.sources or ()), *found.errors.values()]
         known = {status.name: status for status in statuses}
         for file in self.files:
             status = known.pop(self._names[file.path], None)
@@ -181,13 +181,13 @@ class Resharding:
     def _work_options(self) -> ShardOptions:
         """The options that inputs are encoded with. Texts that are packed have neither special
         tokens nor a length yet."""
-        shards = self.call.shards
+        shards = self.encode_run.shard_options
         return replace(
             shards,
             pack=False,
             keep_columns=() if self.only_ids else shards.keep_columns,
             compression=WORK_COMPRESSION,
-            encoding=shards.encoding.of_documents if self.pack else shards.encoding,
+            **(vars(shards.of_documents) if self.pack else {}),
         )
 
     def _row_weights(self) -> RowWeights:
@@ -200,8 +200,8 @@ class Resharding:
             id_bytes, row_bytes = self.dataset.job["id_bytes"], ROW_BYTES[self.format]
 
         if self.pack:  # an id between two texts, which these may have themselves
-            row_bytes = 0 if self.call.shards.encoding.marks_boundaries else id_bytes
-        bounds = split_bounds(self.call.layout.shares)
+            row_bytes = 0 if self.options.marks_boundaries else id_bytes
+        bounds = split_bounds([*self.options.shares.items()])
         return RowWeights((id_bytes, row_bytes), self.only_ids, bounds)
 
     def _reshard(self, found: Contents) -> tuple[dict[str, Any], int, list[BadShard]]:
@@ -213,8 +213,8 @@ class Resharding:
         self.dataset.begin(self.tokenizer)
         sources, bad = self._encode()
         target = self._target(sources)
-        if self.call.layout.shuffle is not None and sources:
-            target = self._shuffle(target, sources, self.call.layout.shuffle)
+        if self.options.shuffle is not None and sources:
+            target = self._shuffle(target, sources, self.options.shuffle)
         tasks = self._assign(target, sources)
         kept = self._make(target, tasks, sum(source.input_rows for source in sources))
         errors = {shard.error.name: shard.error for shard in bad}  # not those of earlier runs
@@ -248,11 +248,12 @@ class Resharding:
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         self.dataset.work.sweep(rf"(?:buckets|made)-(?!{digest[:16]}/).*")
         schema = joined_schema([(source.input, _schema(source)) for source in sources])
-        size = self.call.layout.size
+        size = self.options.size
         return Target(
-            *(self.dataset, self.call.shards, self.format, size, self._splits, digest, schema),
+            *(self.dataset, self.encode_run.shard_options, self.format, size, self._splits),
+            *(digest, schema),
             self._tokenizer_name,
-            self.call.worker_memory,
+            self.options.worker_memory,
             input_splits=self._input_splits(sources),
         )
 
@@ -266,7 +267,7 @@ class Resharding:
     @property
     def _tokenizer_name(self) -> str:
         """What the user calls the tokenizer, without what datatrove would not read as one name."""
-        given = self.call.choice.tokenizer
+        given = self.options.tokenizer
         name = given if isinstance(given, str) else "Unknown Tokenizer"
         return " ".join(name.replace("|", " ").split())
 
@@ -283,7 +284,7 @@ class Resharding:
         missing = [group for group in groups if f"{group.number:05}.runs" not in done]
         if missing:
             with self._stage("shuffle", sum(group.rows for group in missing)):
-                shuffle_rows(target, seed, missing, self.encode_run.beam_args)
+                shuffle_rows(target, seed, missing, self.options.beam_args)
         paths = map(target.bucket_file, range(target.files))
         return replace(target, buckets=buckets.written(paths))
 
@@ -300,7 +301,7 @@ class Resharding:
         else:
             weights = sum(sum(source.weights) for source in sources)
             size = sum(sum(self._of_sources(target, sources, n).sizes) for n in splits)
-            compressed = self.format == "parquet" and self.call.shards.compression in SHRINKS
+            compressed = self.format == "parquet" and self.options.compression in SHRINKS
             density = size / max(weights, 1) * (SHUFFLED if compressed else 1)
             blocks = list(_of_buckets(target.buckets, density))
         total = sum(sum(found.weights) for found in blocks)
@@ -313,7 +314,7 @@ class Resharding:
             shards = max(round(size / target.size), 1)
             number = max(min(shards, size / TASK_BYTES), 1)
             if target.options.pack:
-                length = target.options.encoding.max_length or 1
+                length = target.options.max_length or 1
                 rows = tokens * weight / max(total, 1) / length
                 number = max(min(number, rows / LEAST_PACKED), 1)
             at_once = -(-shards // int(number))
@@ -335,7 +336,7 @@ class Resharding:
         of Parquet, the encoded inputs show how well they compress."""
         weights = self._weights(target, sources, split)
         names = [source.name for source in sources]
-        shrinks = SHRINKS.get(self.call.shards.compression)
+        shrinks = SHRINKS.get(self.options.compression)
         if self.format != "parquet" or shrinks is None:
             return _Blocks(weights, weights, names)
         large = [source for source in sources if source.output_bytes >= LARGE] or sources
@@ -356,7 +357,7 @@ class Resharding:
         missing = [task for task in tasks if task.number not in done]
         if missing:
             with self._stage("reshard", rows):
-                make_shards(target, missing, run.threads, run.beam_args)
+                make_shards(target, missing, run.threads, run.options.beam_args)
         return sum(bool(results[0].rows) for task in done for results in made[task])
 
     def _publish(

@@ -40,9 +40,9 @@ FIRST_SCREEN = {
     "encode": "--output --tokenizer --text-column --max-length --pack --shard-size --config",
 }
 DEFAULTS = {
-    "count": ["[default: text]", "[default: bert]", "[default: as lowercase]"],
-    "train": ["[default: 30522", "[default: pmi; bpe: frequency]", "[default: auto]"],
-    "encode": ["[default: zstd]", "[default: all; all except the texts with --stride]"],
+    "count": ["[default: text]", "(default: bert)", "(default: as lowercase)"],
+    "train": ["[default: 30522", "(default: pmi; bpe: frequency)", "[default: auto]"],
+    "encode": ["[default: zstd]", "(default: all; all except the texts with --stride)"],
 }
 
 
@@ -126,7 +126,7 @@ def test_a_ready_config_fits_every_command(tmp_path: Path, shard: str, config: P
     for name in ("count", "train", "extend", "prune", "encode", "compare", "report"):
         command = program.wordpiece.commands[name]
         context = click.Context(command, parent=click.Context(program.wordpiece))
-        read_config(str(config), context, program.wordpiece.commands)
+        read_config(str(config), context)
     if config.stem == "llm-bpe":
         outcome = done("count", shard, "--config", config, "--output", tmp_path / "words")
         assert f"{config}: not for count, ignored: model, word_boundary, vocab_size" in outcome.err

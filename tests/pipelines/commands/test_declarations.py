@@ -18,40 +18,29 @@ import yaml
 import pipelines
 import wordpiece_core as wp
 from pipelines.commands import program
-from pipelines.commands.job_command import nearest
-from pipelines.commands.options import parted
-from pipelines.comparing.options import CheckCall, CompareCall
-from pipelines.counting.options import CountCall
-from pipelines.encoding.options import EncodeCall
-from pipelines.reporting.options import ReportCall
-from pipelines.running.call import Call, JobCall
-from pipelines.training.options import ExtendCall, PruneCall, TrainCall
-from wordpiece_core.declaration import Option, for_command
-from wordpiece_core.errors import OptionError
-from wordpiece_core.option_kinds import (
-    Choice,
-    Column,
-    Duration,
-    Flag,
-    Names,
-    Place,
-    Places,
-    Share,
-    Shares,
-    Size,
-    Text,
-    Whole,
-    Wholes,
-)
-from wordpiece_core.text_parts import PreTokenizers
+from pipelines.commands.options import build, nearest, spelling
+from pipelines.comparing.options import CheckOptions, CompareOptions
+from pipelines.counting.options import CountOptions
+from pipelines.encoding.options import EncodeOptions
+from pipelines.reporting.options import ReportOptions
+from pipelines.running.options import InputOptions, RunOptions
+from pipelines.training.options import ExtendOptions, PruneOptions, TrainOptions
+from wordpiece_core.declared import Option, Options, declared, helps, parts
+from wordpiece_core.errors import OptionError, WordpieceError, opt, spelled
+from wordpiece_core.option_types import Duration, Share, Size, Splits
 
 from ..corpora import done, english, wordpiece, write_shard
 
 PROJECT = Path(__file__).parents[3]
-CALLS: dict[str, type[JobCall]] = {
-    **{"count": CountCall, "train": TrainCall, "encode": EncodeCall},
-    **{"extend": ExtendCall, "prune": PruneCall, "compare": CompareCall, "report": ReportCall},
-    "check": CheckCall,
+CALLS: dict[str, type[RunOptions]] = {
+    **{"count": CountOptions, "train": TrainOptions, "encode": EncodeOptions},
+    **{
+        "extend": ExtendOptions,
+        "prune": PruneOptions,
+        "compare": CompareOptions,
+        "report": ReportOptions,
+    },
+    "check": CheckOptions,
 }
 NEEDED: dict[str, dict[str, Any]] = {
     "count": {"inputs": "in"},
@@ -88,65 +77,68 @@ SPECIAL_OF_ROLE = {
 }
 
 
+SPECIAL: dict[str, tuple[Any, str]] = {
+    "columns": (("word_ids", "num_tokens"), "word_ids, num_tokens"),
+    "keep_columns": (("a", "b"), "a,b"),
+    "special_tokens": (("[UNK]", "<s>"), "[UNK],<s>"),
+    "model": ("unigram", "unigram"),
+    "pre_tokenizer": ("whitespace", "whitespace"),
+    "normalizer": (("nfc", "lowercase"), "nfc, lowercase"),
+    "vocab_sizes": ((70, 80), "70, 80"),
+    "splits": ({"a": "0.9", "b": "0.1"}, "a=0.9,b=0.1"),
+}
+
+
+def is_a(option: Option, kind: Any) -> bool:
+    """True if the type of an option includes all parts of a type."""
+    return {*parts(kind)} <= {*parts(option.kind)}
+
+
 def example(command: str, option: Option) -> tuple[Any, str]:
-    """A value other than the default, and how one writes it."""
-    kind = option.kind
+    """Return a value other than the default, and its text."""
     if command == "train" and option.name in SPECIAL_OF_ROLE:
         return SPECIAL_OF_ROLE[option.name], SPECIAL_OF_ROLE[option.name]
-    if option.name == "columns":
-        return ("word_ids", "num_tokens"), "word_ids, num_tokens"
-    if option.name == "special_tokens":
-        return ("[UNK]", "<s>"), "[UNK],<s>"
-    if isinstance(kind, Flag):
+    if option.name in SPECIAL:
+        return SPECIAL[option.name]
+    if option.is_flag:
         value = option.default is False
         return value, str(value).lower()
-    if option.name == "model":
-        return "unigram", "unigram"
-    if option.name == "pre_tokenizer":
-        return "whitespace", "whitespace"
-    if option.name == "normalizer":
-        return ("nfc", "lowercase"), "nfc, lowercase"
-    if isinstance(kind, Choice):
-        value = next(value for value in reversed(kind.values) if value != option.default)
+    if is_a(option, Share):
+        return 0.5, "0.5"
+    if is_a(option, Size):
+        return 1 << 30, "1GiB"
+    if is_a(option, Duration):
+        return 90.0, "1.5m"
+    if int in parts(option.kind):
+        return 70, "70"
+    if option.choices:
+        value = next(value for value in reversed(option.choices) if value != option.default)
         return value, value
-    if isinstance(kind, Places):
-        return ("a",), "a"
-    known: dict[type, tuple[Any, str]] = {
-        Whole: (70, "70"),
-        Share: (0.5, "0.5"),
-        Shares: ((("a", "0.9"), ("b", "0.1")), "a=0.9,b=0.1"),
-        Size: (1 << 30, "1GiB"),
-        Duration: (90.0, "1.5m"),
-        Names: (("a", "b"), "a,b"),
-        Wholes: ((70, 80), "70, 80"),
-    }
-    return known.get(type(kind), ("x", "x"))
+    return (("a",), "a") if option.is_list else ("x", "x")
 
 
 def bad(option: Option) -> Any:
-    """A value that the option cannot have."""
-    kind = option.kind
-    if isinstance(kind, Flag | Choice):
-        return "some"
-    if isinstance(kind, Whole | Wholes):
-        return kind.most + 1
-    if isinstance(kind, Share):
-        return 1.5
-    if isinstance(kind, Size):
+    """Return a value that the option cannot have."""
+    if is_a(option, Size) or is_a(option, Duration) or is_a(option, Splits):
         return "much"
-    if isinstance(kind, Duration):
-        return "long"
-    if isinstance(kind, Place | Column | Places):
-        return ""
-    if isinstance(kind, Text):
-        return "a\0b"
-    assert isinstance(kind, Names | Shares | PreTokenizers)
-    return "a\0b"
+    if int in parts(option.kind):
+        return 2**70
+    if float in parts(option.kind):
+        return 1.5
+    if option.is_flag or (option.choices and option.name != "special_tokens"):
+        return ["some"] if option.is_list else "some"
+    is_path = option.form.is_path or option.metavar.startswith(("TOKENIZER", "NAME"))
+    return "" if is_path else "a\0b"
+
+
+def options_of(options: type[Options]) -> list[Option]:
+    """Return the options that a command line, a config file and the environment have."""
+    return [option for option in declared(options) if option.name != "beam_args"]
 
 
 def every() -> Iterator[Any]:
     for command, call in CALLS.items():
-        for option in call.options():
+        for option in options_of(call):
             yield pytest.param(command, option, id=f"{command}-{option.name}")
 
 
@@ -155,35 +147,27 @@ def of_command(command: str, *args: str) -> Any:
     found = program.wordpiece.commands[command]
     parent = click.Context(program.wordpiece, auto_envvar_prefix="WORDPIECE")
     with found.make_context(command, list(args), parent=parent) as context:
-        return parted(CALLS[command], nearest(CALLS[command], context.params))
+        return build(CALLS[command], nearest(CALLS[command], context.params))
+
+
+def switch(option: Option, value: Any = True) -> str:
+    return f"--{'no-' * (value is False)}{option.name.replace('_', '-')}"
 
 
 def written(values: dict[str, Any], command: str) -> list[str]:
-    """Values as arguments of a command line, those without a name first."""
-    call = CALLS[command]
-    switches = {option.name: option.switch for option in call.options() if not option.in_config}
-    args = [values[name] for name in call.ARGUMENTS if name in values]
+    """Return values as arguments of a command line, positional ones first."""
+    known = {option.name: option for option in declared(CALLS[command])}
+    args = [values[name] for name, o in known.items() if o.is_positional and name in values]
     for name, value in values.items():
-        if name in switches and name not in call.ARGUMENTS:
-            args += [switches[name]] if value is True else [switches[name], str(value)]
+        if not known[name].is_positional:
+            flag = switch(known[name], value)
+            args += [flag] if known[name].is_flag else [flag, str(value)]
     return args
-
-
-@pytest.fixture(autouse=True)
-def environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets what an option needs and the command line does not have."""
-    if "option" in request.fixturenames:
-        command, option = (request.getfixturevalue(name) for name in ("command", "option"))
-        others = needed(command, option)
-        for known in CALLS[command].options():
-            if known.in_config and known.name in others:
-                variable = f"WORDPIECE_{command.upper()}_{known.name.upper()}"
-                monkeypatch.setenv(variable, str(others[known.name]))
 
 
 def given(command: str) -> dict[str, Any]:
     """Return the required options."""
-    output = {"output": "out"} if issubclass(CALLS[command], Call) else {}
+    output = {"output": "out"} if issubclass(CALLS[command], InputOptions) else {}
     return output | NEEDED[command]
 
 
@@ -197,14 +181,11 @@ def needed(command: str, option: Option) -> dict[str, Any]:
 @pytest.mark.parametrize("command", CALLS)
 def test_defaults_are_the_same_everywhere(command: str) -> None:
     values = given(command)
-    assert of_command(command, *written(values, command)) == CALLS[command].of(**values)
+    assert of_command(command, *written(values, command)) == CALLS[command](**values)
     signature = inspect.signature(getattr(pipelines, command)).parameters
-    options = {option.name: option for option in CALLS[command].options()}
-    for option in options.values():
-        default = inspect.Parameter.empty if option.is_required else option.default
-        assert signature[option.name].default == default
-    own = {"quiet"} if command == "check" else {"beam_args", "quiet"}
-    assert signature.keys() - options.keys() == own
+    assert {name: found.default for name, found in signature.items()} == {
+        option.name: option.default for option in declared(CALLS[command])
+    }
 
 
 @pytest.mark.parametrize(("command", "option"), every())
@@ -213,31 +194,23 @@ def test_an_option_is_the_same_by_every_way(
 ) -> None:
     value, text = example(command, option)
     others = needed(command, option)
-    wanted = CALLS[command].of(**others, **{option.name: value})
-    if option.in_config:
-        key = f"--{option.name.replace('_', '-')}"
-        with pytest.raises(click.UsageError, match=f"{key} .set {option.name} in a config file"):
-            of_command(command, *written(others, command), f"{key}=x")
-    elif isinstance(option.kind, Flag):
-        switch = option.switch if value else option.switch_off
-        assert of_command(command, *written(others, command), switch) == wanted
+    wanted = CALLS[command](**others, **{option.name: value})
+    if option.is_flag:
+        assert of_command(command, *written(others, command), switch(option, value)) == wanted
     else:
         assert of_command(command, *written(others | {option.name: text}, command)) == wanted
 
     config = tmp_path / "config.yaml"
     plain = list(value) if isinstance(value, tuple) else value
-    if isinstance(option.kind, Shares):
-        plain = {name: float(share) for name, share in value}
     config.write_text(yaml.safe_dump({option.name: plain}))
     assert of_command(command, "--config", str(config), *written(others, command)) == wanted
 
     monkeypatch.setenv(f"WORDPIECE_{command.upper()}_{option.name.upper()}", text)
     assert of_command(command, *written(others, command)) == wanted
 
-    is_argument = option.name in CALLS[command].ARGUMENTS
     shown = done(command, "--help").out
-    assert is_argument or re.search(rf"(?<![\w-]){option.switch}(?![\w-])", shown)
-    assert option.name in (getattr(pipelines, command).__doc__ or "")
+    assert option.is_positional or re.search(rf"(?<![\w-]){switch(option)}(?![\w-])", shown)
+    assert f"    {option.name}: " in (getattr(pipelines, command).__doc__ or "")
 
 
 @pytest.mark.parametrize(("command", "option"), every())
@@ -246,22 +219,31 @@ def test_a_value_that_an_option_cannot_have_is_refused_by_every_way(
 ) -> None:
     value, others = bad(option), needed(command, option)
     with pytest.raises(wp.OptionError, match=option.name):
-        CALLS[command].of(**others, **{option.name: value})
+        CALLS[command](**others, **{option.name: value})
     name = option.name.removesuffix("s").replace("_", "[-_]")
-    named = re.compile(rf"{name}|{option.switch}", re.IGNORECASE)
+    named = re.compile(name, re.IGNORECASE)
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump({option.name: value}))
     lines = [["--config", str(config), *written(others, command)]]
-    if not (isinstance(option.kind, Flag) or option.in_config):
-        lines.append(written(others | {option.name: value}, command))
+    text = value[0] if isinstance(value, list) else value
+    if not option.is_flag:
+        lines.append(written(others | {option.name: text}, command))
     if value and "\0" not in str(value):  # the environment can hold it
         lines.append(written(others, command))
     for line in lines:
         if line == written(others, command):
-            monkeypatch.setenv(f"WORDPIECE_{command.upper()}_{option.name.upper()}", str(value))
+            monkeypatch.setenv(f"WORDPIECE_{command.upper()}_{option.name.upper()}", str(text))
         with pytest.raises((click.UsageError, wp.OptionError)) as raised:
             of_command(command, *line)
         assert named.search(said(raised.value))
+
+
+@pytest.mark.parametrize("command", CALLS)
+def test_every_option_has_help_and_checks_run_before_rules(command: str) -> None:
+    assert {option.name for option in declared(CALLS[command])} <= helps(CALLS[command]).keys()
+    wrong = {option.name: object() for option in declared(CALLS[command]) if not option.is_list}
+    with pytest.raises(wp.OptionError, match=" is not "):
+        CALLS[command](**given(command) | wrong)
 
 
 def said(error: BaseException) -> str:
@@ -288,10 +270,12 @@ def test_the_command_line_wins_over_the_environment_and_that_over_a_config(
     assert call.min_word_count == 4
 
 
-def test_an_option_that_is_none_is_named_with_the_nearest() -> None:
-    with pytest.raises(wp.OptionError, match="unknown option vocabsize; did you mean vocab_size"):
+def test_unknown_and_missing_arguments_are_type_errors() -> None:
+    with pytest.raises(
+        TypeError, match=r"train\(\) got an unexpected keyword argument 'vocabsize'"
+    ):
         pipelines.train("in", output="out", vocabsize=9)
-    with pytest.raises(wp.OptionError, match="output: required"):
+    with pytest.raises(TypeError, match="'output'"):
         pipelines.count("in")
     with pytest.raises(wp.OptionError, match="set `inputs`"):
         pipelines.count(output="out")
@@ -301,7 +285,7 @@ def test_a_config_takes_null_for_what_is_not_set_and_lists_where_lists_are(tmp_p
     config = tmp_path / "config.yaml"
     args = ["in", "--output", "out", "--config", str(config)]
     config.write_text("limit_alphabet: null\nmax_token_length: ~\nstrip_accents:\n")
-    assert of_command("train", *args) == TrainCall.of(inputs="in", output="out")
+    assert of_command("train", *args) == TrainOptions("in", output="out")
     for text in ("output: [a, b]", "initial_alphabet: [x, y]", "vocab_size: [17]"):
         config.write_text(text)
         with pytest.raises(wp.OptionError, match=text.partition(":")[0]):
@@ -320,38 +304,72 @@ def test_inputs_of_a_config_give_way_to_a_word_table_of_the_command_line(tmp_pat
 
 
 def test_numbers_of_numpy_and_paths_as_they_come_are_values(tmp_path: Path) -> None:
-    call = TrainCall.of(
-        inputs=(path for path in [tmp_path / "a", tmp_path / "b"]),
+    call = TrainOptions(
+        (path for path in [tmp_path / "a", tmp_path / "b"]),
         output=tmp_path,
         vocab_size=np.int64(70),
         worker_memory=np.int64(1 << 29),
         round_budget=np.float32(0.5),
     )
     assert call.inputs == (str(tmp_path / "a"), str(tmp_path / "b"))
-    assert (type(call.training.vocab_size), call.training.vocab_size) == (int, 70)
-    assert call.budget.round_budget == 0.5
+    assert (type(call.vocab_size), call.vocab_size) == (int, 70)
+    assert call.round_budget == 0.5
     for bad in ({"a", "b"}, {"a": 1}):
         with pytest.raises(wp.OptionError, match=r"special_tokens: .* is not a list"):
-            TrainCall.of(inputs="in", output="out", special_tokens=bad)
+            TrainOptions("in", output="out", special_tokens=bad)
 
 
-@pytest.mark.parametrize("given", [None, "--runner=x", ["--direct_num_workers", 2]])
+@pytest.mark.parametrize("given", [[None], 2, ["--direct_num_workers", 2], {"a": "b"}])
 def test_arguments_for_beam_are_texts(given: Any, tmp_path: Path) -> None:
-    if given is None:
-        given = [None]
-    with pytest.raises(wp.OptionError, match="beam_args: expected a list of strings"):
+    with pytest.raises(wp.OptionError, match=r"beam_args: .* is not a "):
         pipelines.count("in", output=tmp_path / "out", beam_args=given)
 
 
-def test_a_message_names_an_option_as_it_is_called_where_it_is_shown() -> None:
-    for name, switch in {
-        "add_special_tokens=False": "--no-special-tokens",
-        "clean_text=False": "clean_text: false",
-        "beam_args": "arguments after --",
-        "git lfs pull": "`git lfs pull`",
-        "no_option": "`no_option`",
-    }.items():
-        assert for_command(f"give `{name}`, or {{stride}}") == f"give {switch}, or {{stride}}"
+def test_a_message_names_an_option_as_the_caller_wrote_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("stride: 3\n")
+    monkeypatch.setenv("WORDPIECE_ENCODE_PADDING", "yes")
+    command = program.wordpiece.commands["encode"]
+    parent = click.Context(program.wordpiece, auto_envvar_prefix="WORDPIECE")
+    args = ["in", "--tokenizer", "t", "--output", "o", "--config", str(config)]
+    with command.make_context("encode", args, parent=parent) as context:
+        for name, written in {
+            "add_special_tokens=False": "--no-add-special-tokens",
+            "max_length": "--max-length",
+            "inputs": "INPUT",
+            "stride": f"stride ({config})",
+            "padding": "WORDPIECE_ENCODE_PADDING",
+            "beam_args": "arguments after --",
+        }.items():
+            assert (
+                spelled(f"give {opt[name]}, or `x`", spelling(context)) == f"give {written}, or `x`"
+            )
+            assert spelled(f"give {opt[name]}") == f"give `{name}`"
+
+
+def test_an_error_of_a_worker_names_options_as_the_caller_wrote_them() -> None:
+    trace = (
+        f"x\nwordpiece_core.errors.InputError: a.csv: bad; set {spelled(f' {opt.no_quoting}')}\n"
+    )
+    error = WordpieceError.from_traceback(trace)
+    assert error is not None
+    error.spell(spelling(None))
+    assert str(error) == "a.csv: bad; set  --no-quoting"
+
+
+def test_every_placeholder_is_an_option() -> None:
+    names = {option.name for kind in subclasses(Options) for option in declared(kind)}
+    for path in [*PROJECT.glob("pipelines/**/*.py"), *PROJECT.glob("wordpiece_core/**/*.py")]:
+        found = {*re.findall(r"\{opt\.(\w+)\}", path.read_text(encoding="utf-8"))}
+        assert found <= names | {"more_special_tokens"}, path
+
+
+def subclasses(kind: type[Options]) -> Iterator[type[Options]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from subclasses(below)
 
 
 def test_no_message_names_an_option_of_the_command_line_by_itself() -> None:
@@ -365,17 +383,16 @@ def test_no_message_names_an_option_of_the_command_line_by_itself() -> None:
         said = [n for statement in raised for n in ast.walk(statement)]
         texts = [n.value for n in said if isinstance(n, ast.Constant) and isinstance(n.value, str)]
         assert [t for t in texts if re.search(r"(?<![\w-])--[a-z]|\bINPUT\b", t)] == [], path
-        assert not [n for n in said if getattr(n, "attr", "") in ("switch", "switch_off")], path
 
 
 def test_a_list_can_be_given_item_by_item() -> None:
     encode = ("encode", "in", "--tokenizer", "tok", "--output", "out")
     call = of_command(*encode, "--columns", "word_ids", "--columns", "num_tokens,attention_mask")
-    assert call.shards.encoding.columns == ("word_ids", "num_tokens", "attention_mask")
-    assert of_command(*encode, "--keep-columns", "").shards.keep_columns == ()
+    assert call.columns == ("word_ids", "num_tokens", "attention_mask")
+    assert of_command(*encode, "--keep-columns", "").keep_columns == ()
     count = ("count", "in", "--output", "out")
     call = of_command(*count, "--pre-tokenizer", "digits", "--pre-tokenizer", "[a-z]{1,3}|.")
-    assert call.counting.text.pre_tokenizer == ("digits", "[a-z]{1,3}|.")
+    assert call.pre_tokenizer == ("digits", "[a-z]{1,3}|.")
     with pytest.raises(OptionError, match=r"^columns: 'word_ids' is given twice; give it once"):
         of_command(*encode, "--columns", "word_ids", "--columns", "word_ids")
 
@@ -384,4 +401,4 @@ def test_an_empty_list_in_a_config_file_is_kept(tmp_path: Path) -> None:
     config = tmp_path / "c.yaml"
     config.write_text("keep_columns: []\n")
     encode = ("encode", "in", "--tokenizer", "tok", "--output", "out", "--config", str(config))
-    assert of_command(*encode).shards.keep_columns == ()
+    assert of_command(*encode).keep_columns == ()

@@ -78,7 +78,7 @@ def test_a_text_is_a_table_of_tokens_and_its_oddities_are_explained(vocab: Path)
         (["--unk-scope", "character", "x☃a"], "x☃a (word 0): after x, no token fits at ☃ (U+2603"),
         (["--unk-scope=character", "x☃a"], "   0    2-3  17  ##a    a\n"),
         (["--no-lowercase", "A"], "no token fits at A (U+0041 LATIN CAPITAL LETTER A)"),
-        (["--no-special-tokens", "x"], "x\nword  chars  id  token  source\n   0    0-1  10  x"),
+        (["--no-add-special-tokens", "x"], "x\nword  chars  id  token  source\n   0    0-1  10  x"),
         (["--special-tokens-in-text", "text", "[SEP]"], "   1    1-4  15  sep    SEP\n"),
         ([""], "(no text)\nword  chars  id  token  source\n              2  [CLS]          added"),
         (["x\u200by\u202e"], "changed: x\\u200by -> xy\ndropped: \\u202e (U+202E RIGHT-TO-LEFT OV"),

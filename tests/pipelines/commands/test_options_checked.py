@@ -31,11 +31,21 @@ def refused(tmp_path: Path, *args: str | Path) -> Outcome:
 @pytest.mark.parametrize(
     ("command", "option", "value", "reason"),
     [
-        ("count", "--smoothing-exponent", "nan", "is not a share from 0 to 1"),
+        ("count", "--smoothing-exponent", "nan", "is not a number from 0 to 1"),
         ("count", "--min-word-count", "9" * 20, "is not a whole number from 1 to 9,22"),
-        ("train", "--min-pair-count", "9" * 5000, '854,775,807 or "auto"'),
-        ("count", "--worker-memory", "64KiB", "64KiB is too small; the minimum is 16MiB"),
-        ("count", "--worker-memory", "9999999999T", "is too large; the maximum is 1PiB"),
+        ("train", "--min-pair-count", "9" * 5000, "854,775,807, or auto"),
+        (
+            "count",
+            "--worker-memory",
+            "64KiB",
+            "64KiB is not a size such as 512MiB, from 16MiB",
+        ),
+        (
+            "count",
+            "--worker-memory",
+            "9999999999T",
+            "is not a size such as 512MiB, from 16MiB",
+        ),
         ("count", "--worker-memory", f"{'9' * 400}.5", "is not a size"),
         ("train", "--vocab-size", "4", "4 is too small for 5 special tokens; make it 5 or more"),
         ("train", "--special-tokens", "[UNK],a\rb", r"'a\rb' has a line end"),
@@ -93,9 +103,9 @@ CONFIGS = {
     "no YAML": ("quiet: [", " line 1: not YAML"),
     "surrogate": ('text_column: "\\ud800"', r": option 'text_column': '\ud800' is not UTF-8"),
     "NUL": ('output: "a\\0b"', r": option 'output': 'a\x00b' contains the character NUL"),
-    "nan": ("smoothing_exponent: .nan", ": option 'smoothing_exponent': '.nan' is not a share"),
-    "list": ("text_column: [yes]", ": option 'text_column': ['yes'] is not valid"),
-    "mapping": ("merge: {a: b}", ": option 'merge': {'a': 'b'} is not valid"),
+    "nan": ("smoothing_exponent: .nan", ": option 'smoothing_exponent': '.nan' is not a number"),
+    "list": ("text_column: [yes]", ": option 'text_column': ['yes'] is not a string"),
+    "mapping": ("merge: {a: b}", ": option 'merge': {'a': 'b'} is not a list of paths"),
     "no path": ("output: ''", ": option 'output': the path is empty"),
     "unknown": ("outputs: x", ": unknown option 'outputs' for count; did you mean output?"),
 }

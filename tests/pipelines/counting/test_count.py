@@ -114,7 +114,7 @@ def test_the_manifest_and_the_summary_say_what_was_read(tmp_path: Path) -> None:
     assert table_rows(tmp_path / "words") == words
     assert manifest(tmp_path / "words") == {
         "parts": ["part-00000.parquet"],
-        "text": wp.TextOptions().plain(),
+        "text": wp.TextOptions().to_dict(),
         "min_word_count": 1,
         "smoothing": None,
         "special_tokens": sorted(wp.symbols.SPECIAL_TOKENS),

@@ -222,7 +222,7 @@ def test_a_group_for_every_row_is_an_error(tmp_path: Path) -> None:
     options = ["--group-column", "lang", "--worker-memory", "64MiB"]
     outcome = wordpiece("count", shard, "--output", tmp_path / "o", *options)
     assert outcome.status == 2
-    assert "--group-column: 'lang' has more than 10,000 values" in outcome.fault
+    assert "more than 10,000 values in --group-column 'lang'" in outcome.fault
 
 
 # --- The kernel -----------------------------------------------------------------------------------

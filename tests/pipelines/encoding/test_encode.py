@@ -78,7 +78,7 @@ def test_columns_on_request_are_those_of_tokenizers(tmp_path: Path, tokenizer: s
     texts = [*TEXTS, None]
     shard = write_shard(tmp_path / "shard.parquet", texts)
     wanted = ",".join([*OPTIONAL, "num_tokens"])
-    args = ["--columns", wanted, "--no-special-tokens"]
+    args = ["--columns", wanted, "--no-add-special-tokens"]
     encode(tokenizer, tmp_path / "out", shard, *args)
 
     table = pq.read_table(tmp_path / "out" / "shard.parquet")
@@ -166,7 +166,7 @@ def test_empty_shards_and_rows_without_text_stay_in_their_place(
 def test_the_manifest_adds_up(tmp_path: Path, tokenizer: str) -> None:
     write_shards(tmp_path / "in", [*TEXTS, None, "\u1234\u1235"], 4, ".parquet")
     (tmp_path / "in" / "bad.txt").write_bytes(b"\xff ok \xc3\n" * 3)
-    noted = encode(tokenizer, tmp_path / "out", tmp_path / "in", "--no-special-tokens")
+    noted = encode(tokenizer, tmp_path / "out", tmp_path / "in", "--no-add-special-tokens")
     shards = noted["shards"]
     assert [shard["name"] for shard in shards] == [
         *(f"{i:03}.parquet" for i in range(4)),
@@ -191,7 +191,7 @@ def test_the_manifest_adds_up(tmp_path: Path, tokenizer: str) -> None:
 
 def test_the_summary_warns_of_many_unknown_tokens(tmp_path: Path, tokenizer: str) -> None:
     shard = write_shard(tmp_path / "shard.txt", ["the the ꙮꙮ ꙮ"])
-    args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--no-special-tokens"]
+    args = ["--tokenizer", tokenizer, "--output", tmp_path / "out", "--no-add-special-tokens"]
     outcome = done("encode", shard, *args)
     assert outcome.out.splitlines() == [
         "read: 1 row, 0.0 MB of text",
@@ -245,7 +245,7 @@ def test_shards_of_another_tokenizer_or_of_other_options_stay_alone(
     for args, reason in {
         ("--tokenizer", tmp_path / "vocab.txt"): "contains shards of another tokenizer",
         (*mine, "--unk-scope", "character"): "contains shards of another tokenizer",
-        (*mine, "--no-special-tokens"): "contains shards with another add_special_tokens",
+        (*mine, "--no-add-special-tokens"): "contains shards with another add_special_tokens",
         (*mine, "--keep-columns", ""): "contains shards with another keep_columns",
         (*mine, "--text-column", "body"): "contains shards with another text_column",
     }.items():
@@ -253,9 +253,9 @@ def test_shards_of_another_tokenizer_or_of_other_options_stay_alone(
         assert outcome.status == 2
         assert outcome.fault.startswith(f"{output}: {reason}")
         assert files_below(output) == before
-    marked = ["--append-eos", "--eos-token", "[SEP]", "--no-special-tokens", "--output"]
+    marked = ["--append-eos", "--eos-token", "[SEP]", "--no-add-special-tokens", "--output"]
     done("encode", shard, *mine, *marked, tmp_path / "marked")
-    less = [*mine, "--no-special-tokens", "--output", tmp_path / "marked"]
+    less = [*mine, "--no-add-special-tokens", "--output", tmp_path / "marked"]
     assert "contains shards with another append_eos" in wordpiece("encode", shard, *less).fault
 
 

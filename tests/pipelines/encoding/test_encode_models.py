@@ -47,7 +47,7 @@ class Trained:
         made = wp.train(count_words(TEXTS, **cut), **MODELS[kind], **cut, **special)
         made.save(place)
         self.peer = Peer.from_file(str(place / "tokenizer.json"))
-        self.plain = ["--no-special-tokens"] if kind == "gpt2" else []
+        self.plain = ["--no-add-special-tokens"] if kind == "gpt2" else []
 
     def call(self, source: Path, output: Path, *more: str) -> list[str | Path]:
         place = ["--tokenizer", self.place, "--output", output]

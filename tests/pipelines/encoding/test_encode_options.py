@@ -200,7 +200,10 @@ PACK = "--pack --max-length 8"
         (f"{PACK} --keep-columns text", "--keep-columns: cannot be combined with --pack"),
         (f"{PACK} --text-pair-column q", "--text-pair-column: cannot be combined with --pack"),
         (f"{PACK} --stride 2", "--stride: cannot be combined with --pack"),
-        (f"{PACK} --no-special-tokens", "--no-special-tokens: cannot be combined with --pack"),
+        (
+            f"{PACK} --no-add-special-tokens",
+            "--no-add-special-tokens: cannot be combined with --pack",
+        ),
         (f"{PACK} --columns word_ids", "--columns: word_ids is not available"),
         ("--pack --max-length 2", "--max-length: 2 is not 3 or more"),
         ("--stride 2", "--stride: also set --max-length"),
@@ -216,7 +219,7 @@ PACK = "--pack --max-length 8"
         ),
         ("--format ds --compression lz4", "--compression: cannot be combined with --format ds"),
         (
-            "--format megatron --id-type int32",
+            "--format megatron --id-type uint16",
             "--id-type: cannot be combined with --format megatron",
         ),
         ("--shuffle 1 --max-length 8 --stride 2", "--shuffle: cannot be combined with --stride"),
@@ -226,7 +229,7 @@ PACK = "--pack --max-length 8"
         ),
         ("--splits a/b=1", "Invalid value for '--splits': 'a/b' is not a split name"),
         ("--splits all=1", "Invalid value for '--splits': 'all' is not a split name"),
-        ("--shard-size 10", "Invalid value for '--shard-size': 10 is too small"),
+        ("--shard-size 10", "Invalid value for '--shard-size': 10 is not a size"),
         ("--shard-size 1MiB --follow", "--shard-size: cannot be combined with --follow"),
         ("--append-eos", "the tokenizer has no eos_token; set --eos-token"),
         (f"{PACK} --append-eos", "the tokenizer has no eos_token; set"),
@@ -264,7 +267,7 @@ def test_a_null_in_a_pair_makes_a_null_row(tmp_path: Path, tokenizer: str) -> No
 # --- Truncation -----------------------------------------------------------------------------------
 
 
-@parametrize("more", [("--columns", "offset_mapping"), ("--no-special-tokens",)], quick=1)
+@parametrize("more", [("--columns", "offset_mapping"), ("--no-add-special-tokens",)], quick=1)
 @pytest.mark.parametrize("pairs", [False, True])
 def test_rows_that_are_cut_and_their_tokens_are_counted(
     tmp_path: Path, tokenizer: str, more: tuple[str, ...], pairs: bool

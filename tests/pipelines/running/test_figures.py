@@ -10,7 +10,7 @@ import apache_beam as beam
 import pytest
 
 from pipelines.encoding.encode import encode_job
-from pipelines.encoding.options import EncodeCall
+from pipelines.encoding.options import EncodeOptions
 from pipelines.running.figures import add_metrics
 from pipelines.running.progress import Progress
 from pipelines.running.runner import run_pipeline
@@ -68,9 +68,11 @@ def test_an_encoding_reports_from_other_processes_what_its_manifest_says(tmp_pat
     for name in "ab":
         write_shard(tmp_path / "in" / f"{name}.parquet", ["the cat", "the dog"] * 100)
     tokenizer = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "the", "cat"])
-    call = EncodeCall.of(inputs=tmp_path / "in", output=tmp_path / "out", tokenizer=tokenizer)
+    options = EncodeOptions(
+        tmp_path / "in", output=tmp_path / "out", tokenizer=tokenizer, beam_args=PROCESSES
+    )
     job = Progress(quiet=True)
-    manifest = encode_job(call, tokenizer, beam_args=PROCESSES, progress=job).manifest
+    manifest = encode_job(options, tokenizer, job).manifest
     told = {name: manifest[name] for name in ("bytes", "rows", "tokens")}
     told |= {"input": manifest["bytes"], "unknown": manifest["unknown_tokens"], "shards": 2}
     assert job.figures == told

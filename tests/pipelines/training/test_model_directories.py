@@ -124,7 +124,7 @@ def test_documents_are_packed_with_the_separator_that_there_is(
 
 def test_inspect_says_why(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
-        main(["inspect", str(trained), "the", "--json", "--no-special-tokens"])
+        main(["inspect", str(trained), "the", "--json", "--no-add-special-tokens"])
     found = json.loads(capsys.readouterr().out)
     (reason,) = found["reasons"]
     if trained.name == "unigram":

@@ -108,7 +108,7 @@ def test_the_words_of_gpt2_train_bytes_alone(tmp_path: Path) -> None:
             outcome = wordpiece("train", *place, *model, "--output", tmp_path / "tok")
             assert outcome.status == 2
             assert outcome.err.count("\n") == 1
-            assert "words of gpt2 hold spaces, and work only with model bpe" in outcome.fault
+            assert "words of gpt2 hold spaces, and work only with --model bpe" in outcome.fault
             assert sorted(path.name for path in tmp_path.iterdir()) == ["shard.txt", "words"]
 
 

@@ -58,7 +58,9 @@ def test_more_seeds_than_the_driver_memory_holds_are_an_error(
     call = ["train", shards, *SIZE, "--driver-memory", "64MiB", "--output", tmp_path / "tok"]
     outcome = wordpiece(*call)
     assert outcome.status == 2
-    found = re.search(r"--driver-memory: 67,108,864 .* a seed_size of (\d+) or less", outcome.fault)
+    found = re.search(
+        r"--driver-memory: 67,108,864 .* a --seed-size of (\d+) or less", outcome.fault
+    )
     assert found is not None, outcome.fault
     done(*call, *config(tmp_path, seed_size=int(found[1])))
 

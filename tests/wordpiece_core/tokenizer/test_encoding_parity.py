@@ -33,8 +33,8 @@ from ...parity.reference import faults
 from ..encoding_cases import Case, Rows, by_kernel, by_reference, random_case
 from ..strategies import odd_text
 
-UNCASED = TextOptions()
-CASED = TextOptions(lowercase=False)
+UNCASED = TextOptions().resolve()
+CASED = TextOptions(lowercase=False).resolve()
 FEW = ("between letters", "between marks")
 
 

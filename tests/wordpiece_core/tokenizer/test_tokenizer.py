@@ -120,7 +120,7 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
     [
         (["[UNK]"], {"unk_scope": "sentence"}, "unk_scope: 'sentence'"),
         (["[UNK]"], {"cased": True}, "unknown tokenizer option cased"),
-        (["[UNK]"], {"lowercase": "no"}, "lowercase: 'no' is not a bool"),
+        (["[UNK]"], {"lowercase": "no"}, "lowercase: 'no' is not True or False"),
         (["[UNK]"], {"max_word_length": -1}, "max_word_length: -1"),
         (["[UNK]"], {"max_word_length": 2**32}, "max_word_length: 4294967296 is not"),
         (["[UNK]"], {"more_special_tokens": 5}, "more_special_tokens: 5 is not a list"),

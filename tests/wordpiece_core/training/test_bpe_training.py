@@ -257,8 +257,8 @@ def test_byte_fallback_has_the_bytes_of_sentencepiece_behind_the_special_tokens(
     [
         ({"criterion": "pmi"}, "criterion: 'pmi' is not for the model bpe"),
         ({"continuing_prefix": "##"}, "continuing_prefix: '##' is not for the model bpe"),
-        ({**BYTES, "limit_alphabet": 9}, "limit_alphabet: not with word_boundary bytes"),
-        ({**BYTES, "initial_alphabet": "a"}, "initial_alphabet: not with word_boundary bytes"),
+        ({**BYTES, "limit_alphabet": 9}, "limit_alphabet: not with `word_boundary` bytes"),
+        ({**BYTES, "initial_alphabet": "a"}, "initial_alphabet: not with `word_boundary` bytes"),
         ({**BYTES, "byte_fallback": True}, "byte_fallback: not without unigram, or bpe with"),
         ({"seed_size": 5}, "seed_size: not without unigram"),
         ({**BYTES, "vocab_size": 256}, "vocab_size: 256 is too small .* make it 257 or more"),

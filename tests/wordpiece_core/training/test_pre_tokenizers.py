@@ -26,7 +26,7 @@ PARTS = (
     "क्ष",
 )
 REGEX = r"\p{L}+|\s+|[^\p{L}\s]+"
-COMBINED = ("digits,gpt2", "whitespace,digits", ("bert", r"\d{2}"), REGEX, r"[\s\S]{1,5}")
+COMBINED = (("digits", "gpt2"), ("whitespace", "digits"), ("bert", r"\d{2}"), REGEX, r"[\s\S]{1,5}")
 SINGLE = [name for name in PRE_TOKENIZERS if name != "none"]
 
 
@@ -96,7 +96,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> str:
     [
         *({**OF_BYTES, "pre_tokenizer": name} for name in (*SINGLE[2:], "none", *COMBINED[:1])),
         {**OF_BYTES, "pre_tokenizer": REGEX, "normalizer": ["nfc"]},
-        {"pre_tokenizer": "whitespace,digits", "normalizer": ["nfkc"], "vocab_size": 400},
+        {"pre_tokenizer": ["whitespace", "digits"], "normalizer": ["nfkc"], "vocab_size": 400},
         {"model": "bpe", "pre_tokenizer": "bert,digits", "lowercase": False, "vocab_size": 400},
     ],
     quick=3,
@@ -171,7 +171,7 @@ def test_special_tokens_have_the_roles_that_are_given(corpus: str, tmp_path: Pat
         ({"pre_tokenizer": "(a"}, 'pre_tokenizer: the regular expression "\\(a"'),
         (
             {"pre_tokenizer": "llama3"},
-            "words of llama3 hold spaces, and work only with model bpe and",
+            "words of llama3 hold spaces, and work only with `model` bpe and",
         ),
         ({"pre_tokenizer": "llama3", "lowercase": True}, "set `normalizer` lowercase"),
         ({"model": "unigram", "normalizer": "nfc"}, "only bert and whitespace are supported"),

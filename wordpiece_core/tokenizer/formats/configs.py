@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from wordpiece_core.errors import InputError, shown
+from wordpiece_core.errors import InputError, opt, shown
 from wordpiece_core.options import TextOptions
 from wordpiece_core.symbols import ROLES, SPECIAL_TOKENS
 from wordpiece_core.text_parts import GPT2
@@ -140,7 +140,7 @@ def _check_split(config: Json, path: str) -> None:
     if config.get("split_special_tokens"):
         raise InputError(
             f"{path}: split_special_tokens is set; remove it, and set"
-            " `special_tokens_in_text` when encoding"
+            f" {opt.special_tokens_in_text} when encoding"
         )
 
 

@@ -6,8 +6,8 @@ import json
 from itertools import chain
 from typing import Any, TypeVar
 
+from wordpiece_core.declared import is_utf8
 from wordpiece_core.errors import InputError, shown
-from wordpiece_core.option_kinds import is_utf8
 
 Json = dict[str, Any]
 T = TypeVar("T")

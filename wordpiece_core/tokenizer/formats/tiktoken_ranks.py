@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError, shown
+from wordpiece_core.errors import InputError, OptionError, opt, shown
 from wordpiece_core.options import ENCODING_NAMES, END_OF_TEXT
 from wordpiece_core.symbols import BYTE_CHARACTERS
 from wordpiece_core.text_parts import (
@@ -138,7 +138,7 @@ def encoding_of(data: bytes, name: str, path: str) -> Encoding:
     if encoding is None:
         raise OptionError(
             f"{path}: a file of tiktoken has ranks, but neither the regular expression nor the"
-            f" special tokens; name its encoding with `encoding`: {', '.join(ENCODINGS)}"
+            f" special tokens; name its encoding with {opt.encoding}: {', '.join(ENCODINGS)}"
         )
     return encoding
 
