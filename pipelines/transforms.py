@@ -19,7 +19,6 @@ from typing import Annotated, Any, NamedTuple, Optional, Self, get_args
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-from annotated_types import Ge
 from apache_beam.pvalue import TaggedOutput
 from apache_beam.transforms.window import NonMergingWindowFn
 from apache_beam.typehints.row_type import RowTypeConstraint
@@ -37,7 +36,7 @@ from pipelines.files.columns import check_once, path_of, picked
 from pipelines.files.schemas import taken
 from pipelines.running.figures import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
-from wordpiece_core.declared import Form, Options, with_options
+from wordpiece_core.declared import Form, Ge, Options, with_options
 from wordpiece_core.errors import InputError, OptionError, one_line, opt, shown
 from wordpiece_core.option_types import Column, Count, WorkerMemory
 from wordpiece_core.options import SpecialTokens

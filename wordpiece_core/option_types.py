@@ -13,9 +13,7 @@ from fractions import Fraction
 from os import PathLike
 from typing import Annotated, Any
 
-from annotated_types import Ge, Le
-
-from wordpiece_core.declared import Form, checked, is_utf8, raw, refusal
+from wordpiece_core.declared import Form, Ge, Le, checked, is_utf8, raw, refusal
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.sizes import MOST_BYTES, parse_size, show_size
 from wordpiece_core.uri import credentials_in, lacks_slash

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, get_args
 
-from annotated_types import Ge, Le
-
 from wordpiece_core.declared import (
     IDS,
     MAIN,
     RARE,
     TOKENIZER,
     Form,
+    Ge,
+    Le,
     Options,
     checked,
     declared,

@@ -13,16 +13,15 @@ from pydoc import locate
 from typing import Any
 
 import click
-from annotated_types import Ge
 
 from pipelines.commands.options import switch
-from pipelines.commands.program import JOBS, wordpiece
+from pipelines.commands.program import JOBS, job_options, wordpiece
 from pipelines.encoding.options import TokenizerOptions
-from wordpiece_core.declared import OTHER, SECTIONS, Option, Options, declared, helps, parts
+from wordpiece_core.declared import OTHER, SECTIONS, Ge, Option, Options, declared, helps, parts
 from wordpiece_core.options import EncodingOptions
 
 MARK = re.compile(r"^<!-- options of ([\w. ]+) -->$", re.MULTILINE)
-DECLARED: dict[str, list[type[Options]]] = {name: [options] for name, options in JOBS.items()}
+DECLARED: dict[str, list[type[Options]]] = {name: [job_options(name)] for name in JOBS}
 DECLARED["inspect"] = [TokenizerOptions, EncodingOptions]
 NO_KEY = ("config", "debug")  # of a command line alone
 JOB_NAMES = "YAML key and Python name"
@@ -44,7 +43,8 @@ def _of(name: str) -> str:
 
 def command_table(name: str) -> str:
     """Return the help of a command and the table of its options."""
-    command = wordpiece.commands[name]
+    command = wordpiece.get_command(None, name)
+    assert command is not None
     known = {option.name: (kind, option) for kind in DECLARED[name] for option in declared(kind)}
     heads = ["Option", "Values", "Default", "Meaning"] + [JOB_NAMES] * (name in JOBS)
     rows = []

@@ -45,10 +45,11 @@ def read_config(path: str, ctx: click.Context) -> dict[str, Any]:
     that is given twice.
     """
     command, value = ctx.command, _read(path)
-    commands = ctx.parent.command.commands if ctx.parent else {}  # type: ignore[attr-defined]
+    group: click.Group = ctx.parent.command  # type: ignore[union-attr, assignment]
+    names = group.list_commands(ctx)
     found = {
         key
-        for key in value.keys() & commands.keys()
+        for key in value.keys() & {*names}
         if key not in _options(command) or isinstance(value[key], dict)
     }
     for section in found:
@@ -61,7 +62,8 @@ def read_config(path: str, ctx: click.Context) -> dict[str, Any]:
     of_others: list[str] = []
     for key, item in own.items():
         parameter = _option(command, str(key))
-        if parameter is None and any(_option(other, str(key)) for other in commands.values()):
+        others = filter(None, (group.get_command(ctx, name) for name in names))
+        if parameter is None and any(_option(other, str(key)) for other in others):
             of_others.append(str(key))
             continue
         if parameter is None:

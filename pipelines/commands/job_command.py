@@ -4,6 +4,7 @@ file."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -21,7 +22,7 @@ from pipelines.commands.options import (
 )
 from pipelines.running.messages import is_terminal, write_line
 from pipelines.running.options import BeamOptions, RunOptions
-from wordpiece_core.declared import MAIN, OTHER, SECTIONS
+from wordpiece_core.declared import MAIN, OTHER, SECTIONS, Options, helps
 from wordpiece_core.errors import OptionError, WordpieceError
 from wordpiece_core.option_types import File
 
@@ -57,16 +58,26 @@ EXAMPLES = {
     ),
 }
 """How each command is called, twice."""
+MODULES = {"extend": "train", "prune": "train"}
+"""The modules of commands, if they are not named like the command."""
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
 
 
 class Command(click.Command):
     """A command whose help groups the options, and whose errors name variables and files."""
 
+    def __init__(self, *args: Any, options: Sequence[type[Options]], **more: Any) -> None:
+        """`options`: the dataclasses of the options, whose docstrings are the help."""
+        super().__init__(*args, **more)
+        self.options = options
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options below the headings of their sections."""
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in SECTIONS}
+        texts = {name: text for kind in self.options for name, text in helps(kind).items()}
         for parameter in self.get_params(ctx):
+            if isinstance(parameter, SectionOption) and parameter.name in texts:
+                parameter.describe(texts[parameter.name])
             record = parameter.get_help_record(ctx)
             if record is not None and not isinstance(parameter, click.Argument):
                 sections[getattr(parameter, "section", OTHER)].append(record)
@@ -110,9 +121,9 @@ class Command(click.Command):
         return click.UsageError(f"No such option: {error.option_name} ({hint})", ctx=error.ctx)
 
 
-def job_command(name: str, options: type[RunOptions], module: str) -> Command:
-    """Make a command from the function `run_NAME` of a module, which is imported when it runs. The
-    dataclass declares the help and the options of the command."""
+def job_command(name: str, options: type[RunOptions]) -> Command:
+    """Make the command of a job. The dataclass declares its help and its options. It runs the
+    function `run_NAME`, whose module is imported then."""
     on_beam = issubclass(options, BeamOptions)
 
     @click.pass_obj
@@ -123,12 +134,14 @@ def job_command(name: str, options: type[RunOptions], module: str) -> Command:
         chosen = build(options, nearest(options, given), **more)
         if is_terminal(sys.stderr) and not chosen.quiet:
             write_line(f"{name}: starting")  # Beam alone takes some seconds
-        getattr(import_module(module), f"run_{name}")(chosen, as_json=as_json)
+        module = import_module(f"pipelines.commands.{MODULES.get(name, name)}")
+        getattr(module, f"run_{name}")(chosen, as_json=as_json)
 
     params = [*parameters(options), *_job_options()]
     calls = "".join(f"\n  wordpiece {name} {example}" for example in EXAMPLES[name])
     epilog = f"\b\nExamples:{calls}" + f"\n\n{PASSED_ON}" * on_beam
-    return Command(name, callback=callback, params=params, help=options.__doc__, epilog=epilog)
+    how: Any = {"help": options.__doc__, "epilog": epilog, "options": [options]}
+    return Command(name, callback=callback, params=params, **how)
 
 
 def debug() -> click.Option:

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource as Source
 
 from pipelines.running.options import RunOptions
-from wordpiece_core.declared import OTHER, Option, Options, declared, helps, parsed
+from wordpiece_core.declared import OTHER, Option, Options, declared, parsed
 from wordpiece_core.errors import Spelling, spelled
 
 T = TypeVar("T", bound=Options)
@@ -55,6 +55,12 @@ class SectionOption(click.Option):
         super().__init__(names, **more)
         self.section = section
 
+    def describe(self, text: str) -> None:
+        """Set the help. A default that the text explains is not shown again."""
+        self.help = _NAME.sub(lambda found: switch(found[1]), " ".join(text.split()))
+        if "default:" in text:
+            self.show_default = False
+
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Return the default without brackets: click adds its own around words."""
         extra = super().get_help_extra(ctx)
@@ -75,9 +81,8 @@ def parameters(
     options: type[Options], only: Collection[str] | None = None
 ) -> list[click.Parameter]:
     """Return the parameters of a command for the fields of a dataclass, or `only` for some."""
-    texts = helps(options)
     return [
-        _argument(option) if option.is_positional else _option(option, texts[option.name])
+        _argument(option) if option.is_positional else _option(option)
         for option in declared(options)
         if option.name != "beam_args" and (only is None or option.name in only)
     ]
@@ -90,7 +95,7 @@ def _argument(option: Option) -> click.Argument:
     return Arguments([option.name], type=Value(option.kind), required=True, metavar=option.metavar)
 
 
-def _option(option: Option, text: str) -> SectionOption:
+def _option(option: Option) -> SectionOption:
     name, default = option.name.replace("_", "-"), option.default
     more: dict[str, Any] = {"show_default": False, "required": option.is_required}
     if option.is_flag:
@@ -99,10 +104,9 @@ def _option(option: Option, text: str) -> SectionOption:
     else:
         names = f"--{name}"
         more |= {"type": Value(option.kind), "multiple": option.is_list, "metavar": option.metavar}
-        if default and not option.is_required and "default:" not in text:
+        if default and not option.is_required:
             more["show_default"] = option.show(default)
-    text = _NAME.sub(lambda found: switch(found[1]), " ".join(text.split()))
-    return SectionOption([option.name, names], section=option.section, help=text, **more)
+    return SectionOption([option.name, names], section=option.section, **more)
 
 
 def switch(name: str) -> str:

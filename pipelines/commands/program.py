@@ -14,6 +14,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import click
@@ -21,16 +22,10 @@ import click
 from pipelines.commands.job_command import Command, debug, job_command
 from pipelines.commands.options import Value, build, parameters
 from pipelines.commands.summary import say
-from pipelines.comparing.options import CheckOptions, CompareOptions
-from pipelines.counting.options import CountOptions
-from pipelines.encoding.options import EncodeOptions, TokenizerOptions
-from pipelines.reporting.options import ReportOptions
 from pipelines.running.messages import write_line
 from pipelines.running.options import RunOptions
-from pipelines.training.options import ExtendOptions, PruneOptions, TrainOptions
 from wordpiece_core.errors import SkippedFilesWarning, WordpieceError, one_line
 from wordpiece_core.option_types import Place
-from wordpiece_core.options import EncodingOptions
 
 # Options can also be set by environment variables, such as WORDPIECE_TRAIN_VOCAB_SIZE.
 CONTEXT = {
@@ -55,7 +50,40 @@ LACKS_MEMORY = re.compile(
 )
 
 
-@click.group(context_settings=CONTEXT, epilog="wordpiece COMMAND --help shows a command's options.")
+JOBS = {
+    **{"count": "counting", "train": "training", "extend": "training", "prune": "training"},
+    **{"encode": "encoding", "check": "comparing", "compare": "comparing", "report": "reporting"},
+}
+"""The packages of the commands that are also functions and take a config file."""
+
+
+class Commands(click.Group):
+    """The commands. Each is made when it is needed, from the dataclass of its options."""
+
+    def list_commands(self, ctx: click.Context | None) -> list[str]:
+        return [*JOBS, "inspect"]
+
+    def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        if cmd_name not in self.commands:
+            is_job = cmd_name in JOBS
+            command = job_command(cmd_name, job_options(cmd_name)) if is_job else _inspect()
+            self.commands[cmd_name] = command
+        return self.commands[cmd_name]
+
+
+def job_options(name: str) -> type[RunOptions]:
+    """Return the dataclass of the options of a job."""
+    module = import_module(f"pipelines.{JOBS[name]}.options")
+    return getattr(module, f"{name.capitalize()}Options")  # type: ignore[no-any-return]
+
+
+@click.group(
+    cls=Commands,
+    context_settings=CONTEXT,
+    epilog="wordpiece COMMAND --help shows a command's options.",
+)
 @click.version_option(
     package_name="wordpiece-beam", prog_name="wordpiece", allow_from_autoenv=False
 )
@@ -63,10 +91,35 @@ def wordpiece() -> None:
     """Exact tokenizer training and dataset tokenization at corpus scale."""
 
 
-@click.command(
-    cls=Command,
-    epilog="After --, a TEXT may begin with a dash.",
-    params=[
+def _inspect() -> Command:
+    from pipelines.encoding.options import TokenizerOptions
+    from wordpiece_core.options import EncodingOptions
+
+    @click.pass_obj
+    def inspect(
+        more_texts: list[str],
+        /,
+        texts: tuple[str, ...],
+        debug: bool,
+        as_json: bool,
+        rows: int,
+        of_dataset: str | None,
+        **given: Any,
+    ) -> None:
+        """Show how TEXT is tokenized and why a word is [UNK], or the rows of a dataset.
+
+        TOKENIZER: a tokenizer directory, a tokenizer file, or a name on the Hub; or a dataset of
+        encode, to show its first rows as text. TEXT: texts, or - for the lines of standard input.
+        """
+        from pipelines.commands.inspect import run_inspect
+        from pipelines.commands.inspect_dataset import inspected_dataset
+
+        if inspected_dataset(given, [*texts, *more_texts], rows, of_dataset, as_json=as_json):
+            return
+        choice, encoding = build(TokenizerOptions, given), build(EncodingOptions, given)
+        run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
+
+    params = [
         click.Argument(["tokenizer"], type=Value(Place)),
         click.Argument(["texts"], nargs=-1, metavar="[TEXT...]"),
         *parameters(TokenizerOptions, ["lowercase", "encoding", "unk_scope"]),
@@ -85,49 +138,10 @@ def wordpiece() -> None:
         ),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
         debug(),
-    ],
-)
-@click.pass_obj
-def inspect(
-    more_texts: list[str],
-    /,
-    texts: tuple[str, ...],
-    debug: bool,
-    as_json: bool,
-    rows: int,
-    of_dataset: str | None,
-    **given: Any,
-) -> None:
-    """Show how TEXT is tokenized and why a word is [UNK], or the rows of a dataset.
-
-    TOKENIZER: a tokenizer directory, a tokenizer file, or a name on the Hub; or a dataset of
-    encode, to show its first rows as text. TEXT: texts, or - for the lines of standard input.
-    """
-    from pipelines.commands.inspect import run_inspect
-    from pipelines.commands.inspect_dataset import inspected_dataset
-
-    if inspected_dataset(given, [*texts, *more_texts], rows, of_dataset, as_json=as_json):
-        return
-    choice, encoding = build(TokenizerOptions, given), build(EncodingOptions, given)
-    run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
-
-
-JOBS: dict[str, type[RunOptions]] = {
-    "count": CountOptions,
-    "train": TrainOptions,
-    "extend": ExtendOptions,
-    "prune": PruneOptions,
-    "encode": EncodeOptions,
-    "check": CheckOptions,
-    "compare": CompareOptions,
-    "report": ReportOptions,
-}
-"""The commands that are also functions and take a config file."""
-
-for name, options in JOBS.items():
-    module = "train" if name in ("extend", "prune") else name
-    wordpiece.add_command(job_command(name, options, f"pipelines.commands.{module}"))
-wordpiece.add_command(inspect)
+    ]
+    how: Any = {"help": inspect.__doc__, "options": [TokenizerOptions, EncodingOptions]}
+    epilog = "After --, a TEXT may begin with a dash."
+    return Command("inspect", callback=inspect, params=params, epilog=epilog, **how)
 
 
 def prepare() -> None:

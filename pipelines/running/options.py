@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
-from annotated_types import Ge
-
-from wordpiece_core.declared import FOLLOW, INPUT, MAIN, OTHER, Options, declared
+from wordpiece_core.declared import FOLLOW, INPUT, MAIN, OTHER, Ge, Options, declared
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.option_types import Duration, Inputs, Place, paths
 
@@ -18,7 +16,7 @@ class RunOptions(Options, section=OTHER):
     """Options of every job."""
 
     ALTERNATIVES: ClassVar[Sequence[Sequence[str]]] = ()
-    """Options that exclude each other. A command uses the nearest one: a flag beats a config file."""
+    """Options that exclude each other; the nearest one wins, a flag over a config file."""
 
     quiet: bool = False
     """Show no progress and no summary."""

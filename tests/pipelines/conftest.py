@@ -2,19 +2,16 @@
 
 import io
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from annotated_types import Ge
 from pyarrow import fs
 
 from pipelines.counting import steps
-from pipelines.counting.options import CountingOptions
 from wordpiece_core import storage
-from wordpiece_core.declared import declared, parts
+from wordpiece_core.declared import Ge
 from wordpiece_core.training import merging
 
 from .corpora import english, write_shard
@@ -81,15 +78,9 @@ def store_that_closes(tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture
-def tiny_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Lets jobs in this process have tables of less than the least, so that small texts overflow
-    them and are cut into many partitions."""
-    (option,) = [o for o in declared(CountingOptions) if o.name == "worker_memory"]
-    bounds = {part: part.ge for part in parts(option.kind) if isinstance(part, Ge)}
+def tiny_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let jobs in this process have tables of less than the minimum, so that small texts overflow
+    them and are split into many partitions."""
     monkeypatch.setattr(steps, "PARTITION_SHARE_BYTES", 1)
     monkeypatch.setattr(merging, "PARTITION_SHARE_BYTES", 1)
-    for bound in bounds:
-        object.__setattr__(bound, "ge", 1)
-    yield
-    for bound, least in bounds.items():
-        object.__setattr__(bound, "ge", least)
+    monkeypatch.setattr(Ge, "ge", 0)  # no lower bounds

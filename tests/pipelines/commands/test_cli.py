@@ -82,7 +82,8 @@ def test_help_has_on_its_first_screen_what_most_people_need(command: str) -> Non
     ("command", "example"), [(name, call) for name, calls in EXAMPLES.items() for call in calls]
 )
 def test_the_examples_of_the_help_are_calls(command: str, example: str) -> None:
-    context = program.wordpiece.commands[command].make_context(command, shlex.split(example))
+    found, parent = program.wordpiece.get_command(None, command), click.Context(program.wordpiece)
+    context = found.make_context(command, shlex.split(example), parent=parent)
     assert context.params.get("output") or command in ("check", "compare")
 
 
@@ -124,7 +125,7 @@ def test_ready_configs_have_names(
 @pytest.mark.parametrize("config", sorted((PROJECT / "configs").glob("*.yaml")), ids=str)
 def test_a_ready_config_fits_every_command(tmp_path: Path, shard: str, config: Path) -> None:
     for name in ("count", "train", "extend", "prune", "encode", "compare", "report"):
-        command = program.wordpiece.commands[name]
+        command = program.wordpiece.get_command(None, name)
         context = click.Context(command, parent=click.Context(program.wordpiece))
         read_config(str(config), context)
     if config.stem == "llm-bpe":

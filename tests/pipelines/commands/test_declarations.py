@@ -144,7 +144,7 @@ def every() -> Iterator[Any]:
 
 def of_command(command: str, *args: str) -> Any:
     """The call that a command line makes."""
-    found = program.wordpiece.commands[command]
+    found = program.wordpiece.get_command(None, command)
     parent = click.Context(program.wordpiece, auto_envvar_prefix="WORDPIECE")
     with found.make_context(command, list(args), parent=parent) as context:
         return build(CALLS[command], nearest(CALLS[command], context.params))
@@ -331,7 +331,7 @@ def test_a_message_names_an_option_as_the_caller_wrote_it(
     config = tmp_path / "c.yaml"
     config.write_text("stride: 3\n")
     monkeypatch.setenv("WORDPIECE_ENCODE_PADDING", "yes")
-    command = program.wordpiece.commands["encode"]
+    command = program.wordpiece.get_command(None, "encode")
     parent = click.Context(program.wordpiece, auto_envvar_prefix="WORDPIECE")
     args = ["in", "--tokenizer", "t", "--output", "o", "--config", str(config)]
     with command.make_context("encode", args, parent=parent) as context:
