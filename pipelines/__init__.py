@@ -31,49 +31,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipelines.comparing.check import Checked
-    from pipelines.counting.word_table import WordTable
-    from pipelines.encoding.result import Encoded
-    from pipelines.functions import (
-        JobWarning,
-        check,
-        compare,
-        count,
-        encode,
-        extend,
-        prune,
-        report,
-        train,
-    )
-    from pipelines.reporting.report import Report
-    from pipelines.training.extend import Extended
-    from pipelines.training.prune import Pruned
-    from pipelines.training.train import Trained
-    from pipelines.transforms import CountWords, EncodeTexts
+    from pipelines.comparing.check import Checked as Checked
+    from pipelines.counting.word_table import WordTable as WordTable
+    from pipelines.encoding.result import Encoded as Encoded
+    from pipelines.functions import JobWarning as JobWarning
+    from pipelines.functions import check as check
+    from pipelines.functions import compare as compare
+    from pipelines.functions import count as count
+    from pipelines.functions import encode as encode
+    from pipelines.functions import extend as extend
+    from pipelines.functions import prune as prune
+    from pipelines.functions import report as report
+    from pipelines.functions import train as train
+    from pipelines.reporting.report import Report as Report
+    from pipelines.training.extend import Extended as Extended
+    from pipelines.training.prune import Pruned as Pruned
+    from pipelines.training.train import Trained as Trained
+    from pipelines.transforms import CountWords as CountWords
+    from pipelines.transforms import EncodeTexts as EncodeTexts
 
     __version__: str
-
-__all__ = [
-    "Checked",
-    "CountWords",
-    "EncodeTexts",
-    "Encoded",
-    "Extended",
-    "JobWarning",
-    "Pruned",
-    "Report",
-    "Trained",
-    "WordTable",
-    "__version__",
-    "check",
-    "compare",
-    "count",
-    "encode",
-    "extend",
-    "prune",
-    "report",
-    "train",
-]
 
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Beam.
 _MODULES = {
@@ -97,6 +74,7 @@ _MODULES = {
     "training.train": ("Trained",),
     "encoding.result": ("Encoded",),
 }
+__all__ = sorted(["__version__", *(name for names in _MODULES.values() for name in names)])
 
 
 def __getattr__(name: str) -> object:

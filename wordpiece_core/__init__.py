@@ -15,48 +15,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wordpiece_core import reference
-    from wordpiece_core.errors import InputError, OptionError, OutputError, WordpieceError
-    from wordpiece_core.options import (
-        EncodingOptions,
-        ExtensionOptions,
-        TextOptions,
-        TrainingOptions,
-    )
-    from wordpiece_core.tokenizer.library import EncodedByLibraryWarning
-    from wordpiece_core.tokenizer.packing import Packer
-    from wordpiece_core.tokenizer.reading import TakenAsCasedWarning
-    from wordpiece_core.tokenizer.tokenizer import EncodedBatch, Tokenizer
-    from wordpiece_core.training.extension import ExtensionResult, extend
-    from wordpiece_core.training.pruning import PruningResult, prune
-    from wordpiece_core.training.train import FewerTokensWarning, TrainingResult, train
+    from wordpiece_core import reference as reference
+    from wordpiece_core.errors import InputError as InputError
+    from wordpiece_core.errors import OptionError as OptionError
+    from wordpiece_core.errors import OutputError as OutputError
+    from wordpiece_core.errors import WordpieceError as WordpieceError
+    from wordpiece_core.options import EncodingOptions as EncodingOptions
+    from wordpiece_core.options import ExtensionOptions as ExtensionOptions
+    from wordpiece_core.options import TextOptions as TextOptions
+    from wordpiece_core.options import TrainingOptions as TrainingOptions
+    from wordpiece_core.tokenizer.library import EncodedByLibraryWarning as EncodedByLibraryWarning
+    from wordpiece_core.tokenizer.packing import Packer as Packer
+    from wordpiece_core.tokenizer.reading import TakenAsCasedWarning as TakenAsCasedWarning
+    from wordpiece_core.tokenizer.tokenizer import EncodedBatch as EncodedBatch
+    from wordpiece_core.tokenizer.tokenizer import Tokenizer as Tokenizer
+    from wordpiece_core.training.extension import ExtensionResult as ExtensionResult
+    from wordpiece_core.training.extension import extend as extend
+    from wordpiece_core.training.pruning import PruningResult as PruningResult
+    from wordpiece_core.training.pruning import prune as prune
+    from wordpiece_core.training.train import FewerTokensWarning as FewerTokensWarning
+    from wordpiece_core.training.train import TrainingResult as TrainingResult
+    from wordpiece_core.training.train import train as train
 
     __version__: str
-
-__all__ = [
-    "EncodedBatch",
-    "EncodedByLibraryWarning",
-    "EncodingOptions",
-    "ExtensionOptions",
-    "ExtensionResult",
-    "FewerTokensWarning",
-    "InputError",
-    "OptionError",
-    "OutputError",
-    "Packer",
-    "PruningResult",
-    "TakenAsCasedWarning",
-    "TextOptions",
-    "Tokenizer",
-    "TrainingOptions",
-    "TrainingResult",
-    "WordpieceError",
-    "__version__",
-    "extend",
-    "prune",
-    "reference",
-    "train",
-]
 
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Arrow.
 _MODULES = {
@@ -70,6 +51,9 @@ _MODULES = {
     "training.pruning": ("PruningResult", "prune"),
     "training.train": ("FewerTokensWarning", "TrainingResult", "train"),
 }
+__all__ = sorted(
+    ["__version__", "reference", *(name for names in _MODULES.values() for name in names)]
+)
 
 
 def __getattr__(name: str) -> object:

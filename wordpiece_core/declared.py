@@ -326,11 +326,15 @@ def _checked_list(kind: Any, value: Any) -> tuple[Any, ...]:
     if value is None or isinstance(value, Mapping | set | frozenset):  # a set has no order
         raise refusal(value, "a list")
     items = value if isinstance(value, list | tuple | Iterator) else [value]
-    found = tuple(checked(kind, item) for item in items)
-    for item in found:
-        if found.count(item) > 1:
-            raise ValueError(f"{shown(item)} is given twice; give it once")
-    return found
+    return check_distinct(tuple(checked(kind, item) for item in items))
+
+
+def check_distinct(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the items. Raises ValueError if one is given twice."""
+    if len({*items}) < len(items):
+        twice = next(item for item in items if items.count(item) > 1)
+        raise ValueError(f"{shown(twice)} is given twice; give it once")
+    return items
 
 
 def _checked_text(value: str) -> str:
@@ -450,7 +454,7 @@ def with_options(
 def documented(function: Callable[P, R], run: Callable[..., Any], options: Any) -> Callable[P, R]:
     """Give a function the signature and the documented arguments of a dataclass of options."""
     signature = inspect.signature(run)
-    first = list(signature.parameters.values())[:-1]
+    first = [p.replace(kind=p.POSITIONAL_ONLY) for p in signature.parameters.values()][:-1]
     kinds = {option.name: annotation(option.kind) for option in declared(options)}
     known = inspect.signature(options).parameters.values()
     own = [parameter.replace(annotation=kinds[parameter.name]) for parameter in known]

@@ -106,6 +106,14 @@ def paths(value: Any) -> tuple[str, ...]:
     return tuple(map(path, value))
 
 
+def _arguments(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        value = [value]
+    return tuple(checked(str, item) for item in value)
+
+
+Arguments = Annotated[Sequence[str], Form("ARGUMENT", check=_arguments)]
+"""Arguments of a program, in which a text may occur twice."""
 Column = Annotated[str, Form("NAME", check=_column)]
 """The name of a column."""
 Place = Annotated[str | PathLike[str], Form("DIR", check=path, is_path=True)]

@@ -16,12 +16,13 @@ from wordpiece_core.declared import (
     Ge,
     Le,
     Options,
+    check_distinct,
     checked,
     declared,
     is_utf8,
     refusal,
 )
-from wordpiece_core.errors import InputError, OptionError, opt, shown
+from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.option_types import (
     MOST_CHARACTERS,
     Characters,
@@ -118,9 +119,7 @@ def special_token_list(special_tokens: Sequence[str] | str) -> tuple[str, ...]:
             raise refusal(token, "a token")
         checked(str, token)
         check_line(token)
-        if tokens.count(token) > 1:
-            raise ValueError(f"{shown(token)} is given twice; give it once")
-    return tokens
+    return check_distinct(tokens)
 
 
 def _parse_special_tokens(text: str) -> Sequence[str] | str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from wordpiece_core.declared import FOLLOW, INPUT, MAIN, OTHER, Ge, Options, declared
 from wordpiece_core.errors import OptionError, opt
-from wordpiece_core.option_types import Duration, Inputs, Place, paths
+from wordpiece_core.option_types import Arguments, Duration, Inputs, Place, paths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class RunOptions(Options, section=OTHER):
 class BeamOptions(RunOptions, section=OTHER):
     """Options of a job that runs on Beam."""
 
-    beam_args: Sequence[str] = ()
+    beam_args: Arguments = ()
     """Arguments for Beam, such as `--runner=FlinkRunner`."""
 
     def absolute(self) -> Self:

@@ -319,6 +319,11 @@ def test_numbers_of_numpy_and_paths_as_they_come_are_values(tmp_path: Path) -> N
             TrainOptions("in", output="out", special_tokens=bad)
 
 
+def test_arguments_for_beam_may_be_equal() -> None:
+    args = ["--direct_num_workers", "1", "--job_port", "1"]
+    assert CountOptions("in", output="out", beam_args=args).beam_args == tuple(args)
+
+
 @pytest.mark.parametrize("given", [[None], 2, ["--direct_num_workers", 2], {"a": "b"}])
 def test_arguments_for_beam_are_texts(given: Any, tmp_path: Path) -> None:
     with pytest.raises(wp.OptionError, match=r"beam_args: .* is not a "):
