@@ -36,7 +36,7 @@ from pipelines.files.columns import check_once, path_of, picked
 from pipelines.files.schemas import taken
 from pipelines.running.figures import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
-from wordpiece_core.declared import Form, Ge, Options, with_options
+from wordpiece_core.declared import Form, Ge, Options, refusal, with_options
 from wordpiece_core.errors import InputError, OptionError, one_line, opt, shown
 from wordpiece_core.option_types import Column, Count, WorkerMemory
 from wordpiece_core.options import SpecialTokens
@@ -57,6 +57,12 @@ ROW_TYPES: dict[str, Any] = {
 """The types of the columns in rows of Beam."""
 
 
+def _error_handling(value: Any) -> Any:
+    if not (isinstance(value, Mapping) and isinstance(value.get("output"), str)):
+        raise refusal(value, 'a mapping such as {"output": NAME}')
+    return value
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextsOptions(Options):
     """Batching and error handling of a transform."""
@@ -66,7 +72,7 @@ class TextsOptions(Options):
     max_delay: Annotated[float, Ge(0)] = 1.0
     """Maximum number of seconds that an element waits for others. (It waits no longer than the
     bundle either.)"""
-    error_handling: Annotated[Mapping[str, str] | None, Form("", check=lambda value: value)] = None
+    error_handling: Annotated[Mapping[str, str], Form("", check=_error_handling)] | None = None
     """`{"output": NAME}` of Beam YAML; in Python use `with_exception_handling`."""
 
 
@@ -256,7 +262,9 @@ class CountWords(_Texts):
         self.options = CountingOptions(
             text_column=options.text_column, worker_memory=options.worker_memory, **vars(text)
         )
-        special_tokens = options.special_tokens or usual_special_tokens(text)
+        special_tokens = options.special_tokens
+        if special_tokens is None:
+            special_tokens = usual_special_tokens(text)
         self.split_at = tokens_in_texts(special_tokens)
 
     def expand(self, texts: beam.PCollection) -> Any:

@@ -24,6 +24,7 @@ import numbers
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache, wraps
 from pathlib import Path
@@ -279,13 +280,14 @@ def checked(kind: Any, value: Any) -> Any:
     if kind is NoneType and value is None:
         return None
     if kind is str and isinstance(value, str):
-        return _checked_text(value)
+        return _checked_text(str(value))
     if kind is bool and isinstance(value, bool):
         return value
     if kind in (int, float) and not isinstance(value, bool | str):
         wanted = numbers.Integral if kind is int else numbers.Real
-        if isinstance(value, wanted) and not (kind is float and math.isnan(value)):
-            return kind(value)
+        with suppress(OverflowError):  # of a float
+            if isinstance(value, wanted) and not (kind is float and math.isnan(value)):
+                return kind(value)
     raise refusal(value, described(kind))
 
 
@@ -366,6 +368,8 @@ def parsed(kind: Any, value: Any) -> Any:
     if origin is Sequence:
         if isinstance(value, str):
             value = [item.strip() for item in value.split(",") if item.strip()]
+        if not isinstance(value, list):
+            raise refusal(value, "a list")
         return checked(kind, [parsed(inner[0], item) for item in value])
     if not isinstance(value, str):
         raise ValueError(f"{shown(value)} is not valid; expected a single value")
@@ -438,13 +442,12 @@ def job(options: Callable[P, C]) -> Callable[[Callable[[C], R]], Callable[P, R]]
 def with_options(
     options: Callable[P, C],
 ) -> Callable[[Callable[[S, C], R]], Callable[Concatenate[S, P], R]]:
-    """Turn `run(first, options)`, for example a method, into a function of `first` and the
-    fields."""
+    """Turn a method `run(self, options)` into a method that takes the fields as arguments."""
 
     def decorate(run: Callable[[S, C], R]) -> Callable[Concatenate[S, P], R]:
         @wraps(run)
-        def function(first: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            return run(first, options(*args, **kwargs))
+        def function(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            return run(self, options(*args, **kwargs))
 
         return documented(function, run, options)
 

@@ -24,8 +24,11 @@ MOST_CHARACTERS = 2**32 - 1
 MOST_SECONDS = 365 * 24 * 3600.0  # more is a mistake
 
 Count = Annotated[int, Ge(1), Le(MOST_COUNT)]
+"""A positive number of rows, words and the like."""
 Tokens = Annotated[int, Ge(1), Le(MOST_TOKENS)]
+"""A positive number of tokens."""
 Characters = Annotated[int, Ge(1), Le(MOST_CHARACTERS)]
+"""A positive number of characters."""
 Share = Annotated[float, Ge(0), Le(1), Form("SHARE", show="{:g}".format)]
 """A number from 0 to 1."""
 Size = Annotated[
@@ -131,35 +134,28 @@ _SPLIT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _DECIMAL = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?|0?\.[0-9]{1,20}")
 
 
-def _parse_shares(text: str) -> list[tuple[str, ...]]:
-    return [item.partition("=")[::2] for item in text.split(",")]
-
-
-def shares(value: Any) -> dict[str, str]:
+def shares(value: Any) -> tuple[tuple[str, str], ...]:
     """Return names with their shares of a whole. A share is a decimal number as text, which is
     exact.
 
     >>> shares({"train": 0.9, "test": 0.1})
-    {'train': '0.9', 'test': '0.1'}
+    (('train', '0.9'), ('test', '0.1'))
     """
-    if isinstance(value, Mapping):
-        pairs = list(value.items())
-    elif isinstance(value, tuple | list):
-        pairs = [tuple(pair) if isinstance(pair, tuple | list) else () for pair in value]
-    else:
+    if not isinstance(value, Mapping | tuple | list):
         raise refusal(value, "a mapping of splits to shares, for example {'train': 0.98, ...}")
-    found = tuple(map(_share, pairs))
+    found = tuple(map(_share, value.items() if isinstance(value, Mapping) else value))
     if len({name.lower() for name, _ in found}) < len(found):
         raise refusal(value, "one share for each name")
     if (total := sum(Fraction(share) for _, share in found)) != 1:
-        raise ValueError(f"{_show_shares(dict(found))} adds up to {float(total):.12g} instead of 1")
-    return dict(found)
+        raise ValueError(f"{_show_shares(found)} adds up to {float(total):.12g} instead of 1")
+    return found
 
 
 def _share(pair: Any) -> tuple[str, str]:
-    if len(pair) != 2 or not isinstance(pair[0], str):
+    parts = pair.partition("=")[::2] if isinstance(pair, str) else pair
+    if not isinstance(parts, tuple | list) or len(parts) != 2 or not isinstance(parts[0], str):
         raise refusal(pair, "a name and its share, for example train=0.98")
-    name, share = pair[0].strip(), str(pair[1]).strip()
+    name, share = parts[0].strip(), str(parts[1]).strip()
     if not _SPLIT_NAME.fullmatch(name) or name.lower() == "all":
         raise refusal(name, "a split name: a letter, then letters, digits or _ (and not all)")
     if not _DECIMAL.fullmatch(share) or not 0 < Fraction(share) <= 1:
@@ -167,13 +163,13 @@ def _share(pair: Any) -> tuple[str, str]:
     return name, share
 
 
-def _show_shares(value: Mapping[str, str]) -> str:
-    return ",".join(f"{name}={share}" for name, share in value.items())
+def _show_shares(value: Sequence[tuple[str, str]]) -> str:
+    return ",".join(f"{name}={share}" for name, share in value)
 
 
 Splits = Annotated[
     Mapping[str, str | float],
-    Form("NAME=SHARE,...", "", _parse_shares, _show_shares, shares),
+    Form("NAME=SHARE,...", "", lambda text: text.split(","), _show_shares, shares),
 ]
 """Names of splits with their shares, which add up to 1."""
 

@@ -22,7 +22,7 @@ from wordpiece_core.declared import (
     is_utf8,
     refusal,
 )
-from wordpiece_core.errors import InputError, OptionError, opt
+from wordpiece_core.errors import InputError, OptionError, opt, shown
 from wordpiece_core.option_types import (
     MOST_CHARACTERS,
     Characters,
@@ -154,7 +154,8 @@ SpecialTokens = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions(Options, section=TOKENIZER):
-    """How text becomes words: the switches of `tokenizers`' BertNormalizer, and the pre-tokenizer.
+    """Options of normalization and pre-tokenization. The switches have the names that
+    BertNormalizer of `tokenizers` gives them.
 
     Raises OptionError for a value that an option does not take, and for switches that do not fit
     the pre-tokenizer.
@@ -167,16 +168,16 @@ class TextOptions(Options, section=TOKENIZER):
     """Lowercase the text (default: on with bert, whitespace)."""
     strip_accents: bool | None = None
     """Remove accents (default: as lowercase)."""
+    clean_text: Annotated[bool | None, RARE] = None
+    """Remove control characters (default: on with bert, whitespace)."""
+    handle_chinese_chars: Annotated[bool | None, RARE] = None
+    """Make each CJK character a word (default: as `clean_text`)."""
     pre_tokenizer: PreTokenizer | None = None
     """Pre-tokenizer: bert, whitespace, none, digits, gpt2, cl100k, o200k, llama3, qwen2, tekken,
     deepseek, a regular expression, or a list of them (default: bert)."""
     normalizer: Annotated[Sequence[Normalizer], Form("LIST")] = ()
     """Normalizers, applied first: nfc, nfd, nfkc, nfkd, lowercase, strip_accents (default: none).
     """
-    clean_text: Annotated[bool | None, RARE] = None
-    """Remove control characters (default: on with bert, whitespace)."""
-    handle_chinese_chars: Annotated[bool | None, RARE] = None
-    """Make each CJK character a word (default: as `clean_text`)."""
 
     def __post_init__(self) -> None:
         """The switches of BERT's normalizer are off for words that are not split as BERT's."""
@@ -271,12 +272,15 @@ class TextOptions(Options, section=TOKENIZER):
 
 
 _SWITCHES = ("lowercase", "clean_text", "handle_chinese_chars")
-TEXT_OPTIONS = (*_SWITCHES, "strip_accents", "pre_tokenizer", "normalizer")
+TEXT_OPTIONS = (
+    *("lowercase", "strip_accents", "clean_text", "handle_chinese_chars"),
+    *("pre_tokenizer", "normalizer"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingOptions(Options, section=IDS):
-    """How texts, or pairs of texts, become rows of ids. Lengths are in tokens.
+    """Options of encoding texts, or pairs of texts, into rows of ids. Lengths are in tokens.
 
     >>> from wordpiece_core import Tokenizer
     >>> tok = Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "hug"])
@@ -347,7 +351,7 @@ class EncodingOptions(Options, section=IDS):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(Options, section=TOKENIZER):
-    """How a vocabulary is trained. Lengths are in characters.
+    """Options of training a vocabulary. Lengths are in characters.
 
     Raises OptionError for a value that an option does not take, and for what can be known to be
     wrong before any word is counted:
@@ -437,7 +441,7 @@ class TrainingOptions(Options, section=TOKENIZER):
         roles = self.roles
         for name, token in roles.items():
             if token not in self.listed_tokens:
-                raise OptionError(f"{opt[name]}: {token} is not in {opt.special_tokens}")
+                raise OptionError(f"{opt[name]}: {shown(token)} is not in {opt.special_tokens}")
             if ROLES.get(name) == token:
                 object.__setattr__(self, name, None)
         if self.model == WORDPIECE and self.unk_token is not None:
@@ -565,8 +569,8 @@ _FIXED = {  # and cannot be anything else
 
 @dataclass(frozen=True, kw_only=True)
 class ExtensionOptions(Options, section=TOKENIZER):
-    """How a vocabulary is extended. `new_tokens` or `vocab_size` says by how much; with
-    `into="unused"` neither needs to be given, and all free slots are filled.
+    """Options of extending a vocabulary. `new_tokens` or `vocab_size` sets the number of new
+    tokens; with `into="unused"` neither is required, and all free slots are filled.
 
     Raises OptionError for a value that an option does not take, and for options that contradict
     each other:

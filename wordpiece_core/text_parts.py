@@ -102,10 +102,18 @@ def check_pre_tokenizers(value: Any) -> str | tuple[str, ...]:
         raise refusal(value, "a pre-tokenizer, or a list of them")
     for item in value:
         checked(str, item)
-        is_other = item.startswith("{") or re.search(r"[\[\\.+*?|(]", item)
+        is_other = is_json(item) or re.search(r"[\[\\.+*?|(]", item)
         if item not in PRE_TOKENIZERS and not is_other:
             raise refusal(item, f"one of {', '.join(PRE_TOKENIZERS)}, or a regular expression")
     return value[0] if len(value) == 1 else tuple(value)
+
+
+def is_json(text: str) -> bool:
+    """Return True for the JSON of a pre-tokenizer."""
+    try:
+        return text.startswith("{") and isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def pre_tokenizer_parts(names: Sequence[str]) -> list[Json]:
@@ -116,7 +124,7 @@ def pre_tokenizer_parts(names: Sequence[str]) -> list[Json]:
 def _parts_of(name: str) -> list[Json]:
     if name in PRE_TOKENIZERS:
         return PRE_TOKENIZERS[name]
-    return [json.loads(name) if name.startswith("{") else split(name)]
+    return [json.loads(name) if is_json(name) else split(name)]
 
 
 def names_of_pre_tokenizers(parts: Sequence[Json]) -> str | tuple[str, ...]:

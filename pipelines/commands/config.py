@@ -87,9 +87,8 @@ def config_file(path: str) -> Path:
 
 
 def _read(path: str) -> dict[str, Any]:
-    place = config_file(path)
     try:
-        with place.open(encoding="utf-8") as file:
+        with config_file(path).open(encoding="utf-8") as file:
             value = yaml.load(file, _Loader)
     except FileNotFoundError:
         names = ", ".join(sorted(file.stem for file in READY.glob("*.yaml")))

@@ -57,7 +57,7 @@ EXAMPLES = {
         "tokenizer --word-counts words --output report.html",
     ),
 }
-"""How each command is called, twice."""
+"""Two examples of each command."""
 MODULES = {"extend": "train", "prune": "train"}
 """The modules of commands, if they are not named like the command."""
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
@@ -127,7 +127,7 @@ def job_command(name: str, options: type[RunOptions]) -> Command:
     on_beam = issubclass(options, BeamOptions)
 
     @click.pass_obj
-    def callback(beam_args: list[str], /, debug: bool, as_json: bool, **given: Any) -> None:
+    def callback(beam_args: list[str], /, debug: bool, json: bool, **given: Any) -> None:
         if beam_args and not on_beam:
             raise OptionError(f"{name} does not run on Beam; remove the arguments after --")
         more = {"beam_args": beam_args} if on_beam else {}
@@ -135,7 +135,7 @@ def job_command(name: str, options: type[RunOptions]) -> Command:
         if is_terminal(sys.stderr) and not chosen.quiet:
             write_line(f"{name}: starting")  # Beam alone takes some seconds
         module = import_module(f"pipelines.commands.{MODULES.get(name, name)}")
-        getattr(module, f"run_{name}")(chosen, as_json=as_json)
+        getattr(module, f"run_{name}")(chosen, as_json=json)
 
     params = [*parameters(options), *_job_options()]
     calls = "".join(f"\n  wordpiece {name} {example}" for example in EXAMPLES[name])
@@ -162,7 +162,7 @@ def _job_options() -> list[click.Option]:
             metavar="FILE",
             help="YAML file of options, or the name of a built-in preset.",
         ),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print the summary as JSON."),
+        click.Option(["--json", "json"], is_flag=True, help="Print the summary as JSON."),
         debug(),
     ]
 

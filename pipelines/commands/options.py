@@ -13,7 +13,7 @@ from click.core import ParameterSource as Source
 
 from pipelines.running.options import RunOptions
 from wordpiece_core.declared import OTHER, Option, Options, declared, parsed
-from wordpiece_core.errors import Spelling, spelled
+from wordpiece_core.errors import OptionError, Spelling, opt, spelled
 
 T = TypeVar("T", bound=Options)
 NEAREST = [Source.COMMANDLINE, Source.ENVIRONMENT, Source.DEFAULT_MAP]
@@ -124,6 +124,8 @@ def build(options: type[T], given: dict[str, Any], **more: Any) -> T:
             values[option.name] = _joined(value) if option.is_list else value
         elif option.is_list and option.is_required:
             values[option.name] = ()
+        elif option.is_required:  # it is null in a config file
+            raise OptionError(f"{opt[option.name]}: required")
     return options(**values | more)
 
 

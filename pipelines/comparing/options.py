@@ -79,8 +79,8 @@ class LoadingOptions(Options, section=TOKENIZER):
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOptions(CsvOptions, section=PERFORMANCE):
-    """How texts are read to measure tokenizers on them. `worker_memory`, in bytes, does not change
-    the result."""
+    """Options of measuring tokenizers on texts. `worker_memory`, in bytes, does not change the
+    result."""
 
     text_column: Annotated[Column, INPUT] = "text"
     """Column or key that holds the text."""

@@ -40,7 +40,7 @@ class ReadingOptions(CsvOptions, section=INPUT):
 
 @dataclass(frozen=True, kw_only=True)
 class CountingOptions(ReadingOptions, TextOptions, section=INPUT):
-    """How words are counted, by `count` and before `train`."""
+    """Options of counting words, for `count` and before `train`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,8 +48,9 @@ class TokenizerOptions(LoadingOptions, section=TOKENIZER):
 
 @dataclass(frozen=True, kw_only=True)
 class ShardOptions(CsvOptions, EncodingOptions, section=OUTPUT):
-    """What an encoded shard holds. `keep_columns`: the columns of the input to keep. None keeps all
-    of them; with a stride all but the texts, which each row would repeat; with `pack` none."""
+    """Contents of an encoded shard. `keep_columns`: the columns of the input to keep. None keeps
+    all of them; with a stride all except the texts, which each row would repeat; with `pack` none.
+    """
 
     text_column: Annotated[Column, MAIN] = "text"
     """Column or key that holds the text."""
@@ -93,7 +94,7 @@ class ShardOptions(CsvOptions, EncodingOptions, section=OUTPUT):
 
 @dataclass(frozen=True, kw_only=True)
 class ReshardOptions(Options, section=OUTPUT):
-    """How the rows of all inputs are resharded (`pipelines.encoding.resharding`)."""
+    """Layout of a resharded dataset (`pipelines.encoding.resharding`)."""
 
     shard_size: Annotated[Annotated[Size, Ge(1 << 10)] | None, MAIN] = None
     """Approximate size of a shard; shards join rows of all inputs (default: off; 256MiB with

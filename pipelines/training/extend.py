@@ -21,7 +21,7 @@ from pipelines.training.words_run import (
     run_on_words,
 )
 from wordpiece_core import Tokenizer
-from wordpiece_core.options import ExtensionOptions, changed
+from wordpiece_core.options import ExtensionOptions
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import (
     NEW_TOKENS,
@@ -119,7 +119,7 @@ class ExtendRun(TokenizerRun[ExtendOptions, Extended]):
             del extension["min_word_count"]
         base = {"tokenizer": self.tokenizer.digest}
         identity = {"text": self.text().to_dict(), "base": base, "extension": extension}
-        return identity, base | changed(ExtensionOptions, extension)
+        return identity, base | extension
 
     def make(self, table: WordTable) -> Extended:
         least = least_word_count(table, self.options.min_word_count)
@@ -140,7 +140,7 @@ class ExtendRun(TokenizerRun[ExtendOptions, Extended]):
             "tokenizer": self.tokenizer.digest,
             "model": training.model,
         }
-        begun |= changed(ExtensionOptions, extension)
+        begun |= extension
         result = Rounds(table, goal.training, begun, self).extended(goal)
         specs = (goal.base, result.spec)
         before, covered = coverage(

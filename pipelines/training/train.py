@@ -22,7 +22,6 @@ from pipelines.training.words_run import (
     run_on_words,
 )
 from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
-from wordpiece_core.options import changed
 from wordpiece_core.tokenizer.files import tokens_in_texts
 from wordpiece_core.tokenizer.models import AddedToken
 from wordpiece_core.training.budget import RoundBudget
@@ -88,7 +87,7 @@ class TrainRun(WordsRun[TrainOptions, Trained]):
             del training["min_word_count"]
         else:
             identity["text"] = self.text().to_dict()
-        return identity, changed(TrainingOptions, training)
+        return identity, training
 
     def make(self, table: WordTable) -> Trained:
         options = self.options.select(TrainingOptions)
@@ -98,7 +97,7 @@ class TrainRun(WordsRun[TrainOptions, Trained]):
         recorded = training.to_dict()
         identity = {"text": text.to_dict(), "training": recorded, "word_table": table.digest}
         self.check_output(identity)
-        begun = {"word_table": table.digest} | changed(TrainingOptions, recorded)
+        begun = {"word_table": table.digest} | recorded
         long_words = long_words_warning(table, training)  # before hours of rounds: it reads words
         result = Rounds(table, training, begun, self).trained(training.word_marks(text))
         spec, budget = result.spec(text), self.options.select(RoundBudget)

@@ -30,7 +30,6 @@ from pipelines.training.work_directory import HeldError, TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, OptionError, OutputError, opt
 from wordpiece_core.option_types import path, paths
-from wordpiece_core.options import changed
 from wordpiece_core.storage import check_writable
 from wordpiece_core.summary import Summarized
 from wordpiece_core.tokenizer.composing import splits_as, text_options
@@ -169,8 +168,8 @@ class WordsRun(ABC, Generic[Job, Done]):
         del reading["worker_memory"]
         files_as_planned = [[file.path, file.size, file.modified] for file in self.files]
         split = {"split_at": [vars(token) for token in self.split_at()]}
-        counting = changed(CountingOptions, reading | self._counting.select(TextOptions).to_dict())
-        return {**counting, **split, "inputs": files_as_planned}
+        text = self._counting.select(TextOptions).to_dict()
+        return {**reading, **text, **split, "inputs": files_as_planned}
 
     def _count(self, counted_from: dict[str, Any]) -> WordTable:
         """The word table of the inputs, counted in the work directory unless it is there

@@ -26,6 +26,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pipelines.counting.options import CountingOptions
 from pipelines.counting.word_table import MANIFEST, PART
 from pipelines.files import outputs
 from pipelines.files.batches import one_batch
@@ -33,7 +34,7 @@ from pipelines.files.owned import OwnedDirectory, new_id
 from pipelines.files.publishing import STAGING, Publication
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OptionError, opt, short
-from wordpiece_core.options import ExtensionOptions
+from wordpiece_core.options import ExtensionOptions, TrainingOptions, defaults
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.rounds import FinishedRound
@@ -52,6 +53,9 @@ NAMES = "|".join(
         rf"{EXCHANGE}/[0-9a-f]{{16}}/[^/]+",
     )
 )
+
+USUAL = defaults(CountingOptions) | defaults(TrainingOptions) | defaults(ExtensionOptions)
+"""Values of options that a file lacks: an earlier version that wrote it did not have them."""
 
 
 class HeldError(OptionError):
@@ -100,7 +104,7 @@ class TrainingWork:
         another training was killed in it."""
         self.owned.check()
         if self._identity(JOB):
-            self._compare(COUNT, counted_from, is_complete=True)
+            self._compare(COUNT, counted_from)
             self._compare(JOB, training)
 
     def claim(self, counted_from: dict[str, Any]) -> None:
@@ -110,7 +114,7 @@ class TrainingWork:
         if not self._identity(JOB):
             left += [GOAL, rf"{ROUNDS}/.*"]
             known = self._identity(COUNT)
-            if known != counted_from:
+            if USUAL | known != USUAL | counted_from:
                 if known:
                     self._delete_first(COUNT)
                 left.append(rf"{WORDS}/.*")
@@ -138,7 +142,7 @@ class TrainingWork:
 
     def check_begun(self, identity: dict[str, Any]) -> None:
         """HeldError if another training has begun here."""
-        self._compare(JOB, identity, is_complete=True)
+        self._compare(JOB, identity)
 
     def _identity(self, name: str) -> dict[str, Any]:
         """What a file says that a run must have in common with it; empty if there is no file."""
@@ -149,17 +153,16 @@ class TrainingWork:
             raise InputError(f"{path}: not written by this program, or damaged; delete {self.path}")
         return identity or {}
 
-    def _compare(self, name: str, identity: dict[str, Any], *, is_complete: bool = False) -> None:
-        """Raise HeldError if a file has another value. Options at their defaults are not in it."""
+    def _compare(self, name: str, identity: dict[str, Any]) -> None:
+        """Raise HeldError if a file has another value."""
         found = self._identity(name)
-        keys = identity | found if is_complete else identity
-        for key in keys if found else ():
-            value = identity.get(key)
-            if found.get(key) != value:
+        for key, value in identity.items() if found else ():
+            known = found.get(key, USUAL.get(key))
+            if known != value:
                 raise HeldError(
-                    f"{self.path}: contains an unfinished training with {key}"
-                    f" {short(found.get(key))}, not {short(value)};"
-                    f" use the same options, choose another {opt.work_dir}, or delete it"
+                    f"{self.path}: contains an unfinished training with {key} {short(known)}, not"
+                    f" {short(value)}; use the same options, choose another {opt.work_dir}, or"
+                    " delete it"
                 )
 
     # --- Counting --------------------------------------------------------------------------------

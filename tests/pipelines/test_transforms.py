@@ -59,6 +59,7 @@ def test_options_of_text_are_those_of_the_command() -> None:
         assert_that(words, equal_to([("Rose", 1), ("ROSE,", 1), ("rosé", 1)]))
     with pytest.raises(TypeError, match="unexpected keyword argument 'lowercas'"):
         pipelines.CountWords(lowercas=False)
+    assert pipelines.CountWords(special_tokens=[]).split_at == []
 
 
 def test_each_window_has_its_own_counts() -> None:

@@ -33,7 +33,8 @@ from wordpiece_core.errors import shown
         ({"min_word_count": 2**63}, "min_word_count: 9223372036854775808 is not a whole number"),
         ({"min_pair_count": float("nan")}, "min_pair_count: nan is not"),
         ({"max_word_length": 2**32}, "max_word_length: 4294967296 is not"),  # nor could it be read
-        *(({"round_budget": n}, "round_budget: ") for n in (-1, 2, float("nan"), "x")),
+        *(({"round_budget": n}, "round_budget: ") for n in (-1, 2, float("nan"), "x", 10**400)),
+        ({"pre_tokenizer": "{"}, "pre_tokenizer: '{' is not one of bert"),
         *(
             ({"driver_memory": n}, r"driver_memory: .* is (not a size|too (small|large))")
             for n in (0, 1.5, "x", float("inf"), 2**63)
@@ -223,3 +224,11 @@ def test_more_ids_than_a_batch_can_have_are_an_error_before_memory_is_used_up() 
         tok.encode_batch(texts, options=options)
     with pytest.raises(wp.InputError, match="pair 0: more than 2\\^31 ids in one batch"):
         tok.encode_batch(texts, texts, options=wp.EncodingOptions(max_length=600, stride=290))
+
+
+def test_functions_take_their_arguments_by_name() -> None:
+    result = wp.train(word_counts={"hug": 10, "pug": 5}, vocab_size=9)
+    more = wp.extend(
+        tokenizer=result.tokenizer(), word_counts={"pun": 9}, new_tokens=5, new_characters="all"
+    )
+    assert len(more.vocab) > 9

@@ -16,14 +16,14 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core import _kernel
-from wordpiece_core.declared import with_options
+from wordpiece_core.declared import Form, job
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.options import BPE, UNIGRAM, ExtensionOptions, TrainingOptions
 from wordpiece_core.rules import placed
@@ -419,17 +419,16 @@ class ExtensionResult(Summarized):
 class InMemoryExtension(RoundBudget, ExtensionOptions):
     """Arguments of `extend`."""
 
+    tokenizer: Annotated[Tokenizer, Form("", check=lambda value: value)] = field(kw_only=False)
+    """The tokenizer to extend."""
     word_counts: WordCounts = field(kw_only=False)
     """Words, as the tokenizer splits text, with their counts: as for `train`."""
 
 
-@with_options(InMemoryExtension)
-def extend(tokenizer: Tokenizer, options: InMemoryExtension) -> ExtensionResult:
+@job(InMemoryExtension)
+def extend(options: InMemoryExtension) -> ExtensionResult:
     """Add tokens for the words of a domain to a vocabulary. All old tokens keep their ids, and
     texts without new tokens keep their ids.
-
-    Args:
-        tokenizer: The tokenizer to extend.
 
     Raises:
         OptionError: For a wrong option.
@@ -442,7 +441,7 @@ def extend(tokenizer: Tokenizer, options: InMemoryExtension) -> ExtensionResult:
     >>> result.merges["token"].to_pylist()  # 'hu' was only on the way to 'hug'
     ['hu', 'hug', 'pu']
     """
-    goal = Goal.of(tokenizer.spec, options.select(ExtensionOptions))
+    goal = Goal.of(options.tokenizer.spec, options.select(ExtensionOptions))
     budget, words = options.select(RoundBudget), word_batch(options.word_counts)
     parts = partial(parts_of, words)
     (symbols,) = InMemory(parts).run(partial(missing_symbol_passes, goal))["symbols"]

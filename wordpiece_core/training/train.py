@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core import _kernel
-from wordpiece_core.declared import Form, with_options
+from wordpiece_core.declared import Form, job, with_options
 from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.option_types import Place
 from wordpiece_core.options import (
@@ -70,6 +70,8 @@ class SaveOptions(TextOptions):
 class InMemoryTraining(RoundBudget, TrainingOptions):
     """Arguments of `train`."""
 
+    word_counts: WordCounts = field(kw_only=False)
+    """Words with their counts: a mapping, pairs, or a table with the columns `word` and `count`."""
     pre_tokenizer: PreTokenizer | None = None
     """Pre-tokenizer that split text into the words. Words of gpt2, llama3 and others include their
     spaces; they train only `model="bpe", word_boundary="bytes"` (default: bert)."""
@@ -202,12 +204,9 @@ class TrainingResult(Summarized):
         return (*paths, log)
 
 
-@with_options(InMemoryTraining)
-def train(word_counts: WordCounts, options: InMemoryTraining) -> TrainingResult:
+@job(InMemoryTraining)
+def train(options: InMemoryTraining) -> TrainingResult:
     """Train a vocabulary on words with their counts. Ties between scores go to the first word.
-
-    Args:
-        word_counts: A mapping, pairs, or a table with the columns `word` and `count`.
 
     Raises:
         OptionError: For a wrong option.
@@ -220,7 +219,7 @@ def train(word_counts: WordCounts, options: InMemoryTraining) -> TrainingResult:
     """
     training, budget = options.select(TrainingOptions), options.select(RoundBudget)
     marks = training.word_marks(TextOptions(pre_tokenizer=options.pre_tokenizer))
-    words = word_batch(word_counts)
+    words = word_batch(options.word_counts)
     parts = partial(parts_of, words)
     (symbols,) = InMemory(parts).run(partial(start_passes, training, marks))["symbols"]
     start = start_of(symbols, training, marks)

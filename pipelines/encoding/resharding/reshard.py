@@ -123,7 +123,7 @@ class Resharding:
                 f"the inputs are of the splits {', '.join(sorted(found))}, and {opt.splits} mixes"
                 " them"
             )
-        unusual = [name for name in asked_for or () if name not in USUAL_SPLITS]
+        unusual = [name for name in dict(asked_for or {}) if name not in USUAL_SPLITS]
         if unusual and self.format == "parquet" and not self.dataset.card:
             warnings.append(
                 f"`load_dataset` finds the split {unusual[0]} only with a card; set {opt.card}"

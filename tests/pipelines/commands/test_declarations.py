@@ -85,7 +85,7 @@ SPECIAL: dict[str, tuple[Any, str]] = {
     "pre_tokenizer": ("whitespace", "whitespace"),
     "normalizer": (("nfc", "lowercase"), "nfc, lowercase"),
     "vocab_sizes": ((70, 80), "70, 80"),
-    "splits": ({"a": "0.9", "b": "0.1"}, "a=0.9,b=0.1"),
+    "splits": ((("a", "0.9"), ("b", "0.1")), "a=0.9,b=0.1"),
 }
 
 
@@ -202,6 +202,7 @@ def test_an_option_is_the_same_by_every_way(
 
     config = tmp_path / "config.yaml"
     plain = list(value) if isinstance(value, tuple) else value
+    plain = dict(plain) if option.name == "splits" else plain
     config.write_text(yaml.safe_dump({option.name: plain}))
     assert of_command(command, "--config", str(config), *written(others, command)) == wanted
 
@@ -290,6 +291,21 @@ def test_a_config_takes_null_for_what_is_not_set_and_lists_where_lists_are(tmp_p
         config.write_text(text)
         with pytest.raises(wp.OptionError, match=text.partition(":")[0]):
             of_command("train", *args)
+
+
+def test_null_for_a_required_option_and_a_mapping_for_a_list_are_refused(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    for text, reason in (
+        ("output: null", f"output ({config}): required"),
+        ("normalizer: {nfc: 1}", "{'nfc': '1'} is not a list"),
+        ("splits: [train]", "'' is not a share"),
+    ):
+        config.write_text(f"inputs: in\ntokenizer: t\n{text}\n")
+        command = "train" if "normalizer" in text else "encode"
+        output = [] if "output" in text else ["--output", str(tmp_path / "out")]
+        outcome = wordpiece(command, "--config", config, *output)
+        assert (outcome.status, outcome.err.count("\n")) == (2, 1)
+        assert reason in outcome.fault
 
 
 def test_inputs_of_a_config_give_way_to_a_word_table_of_the_command_line(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,22 @@ def test_a_call_that_is_refused_leaves_what_a_killed_training_has_done(
         assert (tmp_path / "tok.work" / "rounds" / "00001.parquet").exists()
     done(*train, tmp_path / "words")
     assert not (tmp_path / "tok.work").exists()
+
+
+def test_an_option_that_an_earlier_version_lacked_had_its_default(
+    tmp_path: Path, shards: Path
+) -> None:
+    args = ["train", shards, "--output", tmp_path / "tok", "--work-dir", tmp_path / "work", *SIZE]
+    done(*args, "--keep-work")
+    for name, key in (("count.json", "no_quoting"), ("job.json", "limit_alphabet")):
+        path = tmp_path / "work" / name
+        value = json.loads(path.read_text())
+        del value["identity"][key]
+        path.write_text(json.dumps(value))
+    shutil.rmtree(tmp_path / "tok")
+    outcome = wordpiece(*args, "--limit-alphabet", "99")
+    assert "unfinished training with limit_alphabet None, not 99" in outcome.fault
+    assert "count: done" not in done(*args).err
 
 
 def test_the_work_directory_can_be_chosen_and_kept(tmp_path: Path, shards: Path) -> None:

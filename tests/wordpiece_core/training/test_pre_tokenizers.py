@@ -175,7 +175,7 @@ def test_special_tokens_have_the_roles_that_are_given(corpus: str, tmp_path: Pat
         ),
         ({"pre_tokenizer": "llama3", "lowercase": True}, "set `normalizer` lowercase"),
         ({"model": "unigram", "normalizer": "nfc"}, "only bert and whitespace are supported"),
-        ({**OF_BYTES, "eos_token": "</s>"}, "eos_token: </s> is not in `special_tokens`"),
+        ({**OF_BYTES, "eos_token": "</s>"}, "eos_token: '</s>' is not in `special_tokens`"),
         ({"special_tokens": ["<s>"]}, r"special_tokens: \['<s>'\] has no \[UNK\]; add it"),
         ({"normalizer": "nfe"}, "normalizer: 'nfe' is not one of nfc, nfd, nfkc"),
     ],
