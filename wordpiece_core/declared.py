@@ -180,10 +180,7 @@ class Options:
         for option in declared(type(self)):
             value = getattr(self, option.name)
             if value is not option.default:
-                try:
-                    value = checked(option.kind, value)
-                except ValueError as error:
-                    raise OptionError(f"{opt[option.name]}: {error}") from error
+                value = check_option(option.name, option.kind, value)
                 object.__setattr__(self, option.name, value)
 
     def select(self, kind: type[T]) -> T:
@@ -289,6 +286,14 @@ def checked(kind: Any, value: Any) -> Any:
             if isinstance(value, wanted) and not (kind is float and math.isnan(value)):
                 return kind(value)
     raise refusal(value, described(kind))
+
+
+def check_option(name: str, kind: Any, value: object) -> Any:
+    """Validate an argument and return its normal form. Raises OptionError, which names it."""
+    try:
+        return checked(kind, value)
+    except ValueError as error:
+        raise OptionError(f"{opt[name]}: {error}") from error
 
 
 def _checked_annotated(kind: Any, value: Any) -> Any:

@@ -14,7 +14,6 @@ from os import PathLike
 from typing import Annotated, Any
 
 from wordpiece_core.declared import Form, Ge, Le, checked, is_utf8, raw, refusal
-from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.sizes import MOST_BYTES, parse_size, show_size
 from wordpiece_core.uri import credentials_in, lacks_slash
 
@@ -172,11 +171,3 @@ Splits = Annotated[
     Form("NAME=SHARE,...", "", lambda text: text.split(","), _show_shares, shares),
 ]
 """Names of splits with their shares, which add up to 1."""
-
-
-def check_option(name: str, kind: Any, value: object) -> Any:
-    """Validate an argument and return its normal form. Raises OptionError, which names it."""
-    try:
-        return checked(kind, value)
-    except ValueError as error:
-        raise OptionError(f"{opt[name]}: {error}") from error

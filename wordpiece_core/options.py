@@ -17,6 +17,7 @@ from wordpiece_core.declared import (
     Le,
     Options,
     check_distinct,
+    check_option,
     checked,
     declared,
     is_utf8,
@@ -29,7 +30,6 @@ from wordpiece_core.option_types import (
     Count,
     Text,
     Tokens,
-    check_option,
 )
 from wordpiece_core.symbols import (
     ALWAYS,

@@ -111,7 +111,7 @@ def _options(command: click.Command) -> dict[str, click.Parameter]:
     return {
         name.removeprefix("--").replace("-", "_"): parameter
         for parameter in command.params
-        if parameter.name not in ("config", "debug", "help", "beam_args")
+        if parameter.name not in ("config", "debug", "help")
         for name in (*parameter.opts, parameter.name or "")
     }
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pipelines.commands.options import spelled_here
 from pipelines.commands.summary import say
 from pipelines.encoding.follow import commit_line
 from pipelines.running.messages import write_line
@@ -28,7 +29,7 @@ class CommandLog:
     def warn(self, message: str) -> None:
         """Print a warning."""
         if self.as_json:
-            self._print_json({"warning": message})
+            self._print_json({"warning": spelled_here(message)})
         else:
             say(f"warning: {message}")
 

@@ -19,6 +19,7 @@ from pipelines.commands.options import (
     nearest,
     parameters,
     spelling,
+    variable,
 )
 from pipelines.running.messages import is_terminal, write_line
 from pipelines.running.options import BeamOptions, RunOptions
@@ -107,8 +108,8 @@ class Command(click.Command):
         name = error.param.name if error.param and error.param.name else ""
         source = ctx.get_parameter_source(name)
         if source is Source.ENVIRONMENT or (source is None and not ctx.params.get(name)):
-            variable = f"{ctx.auto_envvar_prefix}_{name}".upper()
-            return click.UsageError(f"the environment variable {variable}: {error.message}", ctx)
+            place = f"the environment variable {variable(ctx, name)}"
+            return click.UsageError(f"{place}: {error.message}", ctx)
         return error
 
     def _hinted(self, error: click.NoSuchOption) -> click.UsageError:

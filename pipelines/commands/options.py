@@ -73,7 +73,7 @@ class Arguments(click.Argument):
     """Arguments that, like options, can be set by the environment."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        given = os.environ.get(f"{ctx.auto_envvar_prefix}_{self.name}".upper())
+        given = os.environ.get(variable(ctx, self.name))
         return given or super().resolve_envvar_value(ctx)
 
 
@@ -107,6 +107,11 @@ def _option(option: Option) -> SectionOption:
         if default and not option.is_required:
             more["show_default"] = option.show(default)
     return SectionOption([option.name, names], section=option.section, **more)
+
+
+def variable(ctx: click.Context, name: str | None) -> str:
+    """Return the variable of the environment that sets an option of a command."""
+    return f"{ctx.auto_envvar_prefix}_{name}".upper()
 
 
 def switch(name: str) -> str:
@@ -157,13 +162,13 @@ def spelling(ctx: click.Context | None) -> Spelling:
             return "arguments after --"
         source = ctx.get_parameter_source(name) if ctx else None
         if ctx and source is Source.ENVIRONMENT:
-            return f"{ctx.auto_envvar_prefix}_{name}".upper()
+            return variable(ctx, name)
         if ctx and source is Source.DEFAULT_MAP:
             return f"{name} ({ctx.meta[CONFIG]})"
         known = {parameter.name: parameter for parameter in ctx.command.params} if ctx else {}
         if isinstance(known.get(name), click.Argument):
             return str(known[name].metavar).strip("[].")
-        return f"--{'no-' * bool(value)}{name.replace('_', '-')}"
+        return switch(name).replace("--", "--no-" if value else "--", 1)
 
     return spell
 

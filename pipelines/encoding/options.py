@@ -16,7 +16,7 @@ from wordpiece_core.options import EncodingOptions, UnkScope, changed
 if TYPE_CHECKING:
     from wordpiece_core import Tokenizer
 
-FAIL, SKIP = "fail", "skip"  # what to do about a bad input
+SKIP = "skip"  # what to do about a bad input
 SHARD_SIZE = 256 << 20  # of a resharded dataset, by default
 
 

@@ -34,8 +34,8 @@ class TextColumns:
     def option(self, name: str) -> str:
         """The option that chose a column."""
         if name == self.text:
-            return f"{opt.text_column}"
-        return f"{opt.text_pair_column}" if name == self.pair else f"{opt.group_column}"
+            return opt.text_column
+        return opt.text_pair_column if name == self.pair else opt.group_column
 
     def missing(
         self, path: str, name: str, names: Sequence[str], what: str = "column {!r}"

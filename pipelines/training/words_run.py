@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 
 from pipelines.counting.count import count_job
-from pipelines.counting.options import CountingOptions, CountOptions, ReadingOptions
+from pipelines.counting.options import CountOptions, ReadingOptions
 from pipelines.counting.word_table import WordTable, read_word_table
 from pipelines.files.input_files import InputFile, resolve
 from pipelines.files.lease import one_run
@@ -151,11 +151,6 @@ class WordsRun(ABC, Generic[Job, Done]):
         """The tokenizer directory."""
         return path(self.options.output)
 
-    @property
-    def _counting(self) -> CountingOptions:
-        reading = vars(self.options.select(ReadingOptions))
-        return CountingOptions(**reading | vars(self.text()))
-
     @cached_property
     def files(self) -> list[InputFile]:
         """The files of INPUT, as they are when the run begins."""
@@ -164,12 +159,11 @@ class WordsRun(ABC, Generic[Job, Done]):
 
     def _counted_from(self) -> dict[str, Any]:
         """What a word table in the work directory must have been counted from."""
-        reading = self._counting.select(ReadingOptions).to_dict()
+        reading = self.options.select(ReadingOptions).to_dict()
         del reading["worker_memory"]
         files_as_planned = [[file.path, file.size, file.modified] for file in self.files]
         split = {"split_at": [vars(token) for token in self.split_at()]}
-        text = self._counting.select(TextOptions).to_dict()
-        return {**reading, **text, **split, "inputs": files_as_planned}
+        return {**reading, **self.text().to_dict(), **split, "inputs": files_as_planned}
 
     def _count(self, counted_from: dict[str, Any]) -> WordTable:
         """The word table of the inputs, counted in the work directory unless it is there
@@ -181,7 +175,7 @@ class WordsRun(ABC, Generic[Job, Done]):
             inputs=self.options.inputs,
             output=self.work.words,
             beam_args=self.options.beam_args,
-            **vars(self._counting),
+            **vars(self.options.select(ReadingOptions)) | vars(self.text()),
         )
         own = [self.output, self.work.path]
         return count_job(counting, self.progress, own=own, split_at=self.split_at())
@@ -306,8 +300,7 @@ def check_same_text(table: WordTable, tokenizer: TokenizerSpec) -> None:
     name, has = (names[0], wanted[names[0]]) if names else ("pre_tokenizer", "another one")
     raise OptionError(
         f"{opt[name]}: {table.path} was counted with {words[name]}, but the tokenizer has {has};"
-        " count"
-        f" again with the same options as the tokenizer, or pass {opt.inputs}"
+        f" count again with the same options as the tokenizer, or pass {opt.inputs}"
     )
 
 

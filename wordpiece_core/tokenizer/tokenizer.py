@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
-from wordpiece_core.declared import is_utf8
+from wordpiece_core.declared import check_option, is_utf8
 from wordpiece_core.errors import InputError, OptionError, SpecialTokenError, opt, shown
-from wordpiece_core.option_types import Characters, check_option
+from wordpiece_core.option_types import Characters
 from wordpiece_core.options import (
     AS_TEXT,
     TEXT_OPTIONS,

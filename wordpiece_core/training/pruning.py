@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordpiece_core import _kernel
+from wordpiece_core.declared import check_option
 from wordpiece_core.errors import InputError, OptionError, opt
-from wordpiece_core.option_types import Tokens, check_option
+from wordpiece_core.option_types import Tokens
 from wordpiece_core.summary import Summarized
 from wordpiece_core.symbols import WORD_END, byte_tokens
 from wordpiece_core.tokenizer.composing import text_options

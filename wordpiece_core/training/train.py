@@ -20,7 +20,6 @@ from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.option_types import Place
 from wordpiece_core.options import (
     BPE,
-    TEXT_OPTIONS,
     UNIGRAM,
     UNK,
     PreTokenizer,
@@ -196,8 +195,7 @@ class TrainingResult(Summarized):
         ...     Tokenizer.load(directory).tokenize("hugs")
         ['hu', '##g', '##s']
         """
-        text = {name: getattr(options, name) for name in TEXT_OPTIONS}
-        paths = self.tokenizer(**text).save(options.directory)
+        paths = self.tokenizer(**vars(options.select(TextOptions))).save(options.directory)
         name, table = self.log
         log = os.path.join(options.directory, name)
         pq.write_table(table, log, compression="zstd")

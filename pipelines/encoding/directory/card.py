@@ -19,7 +19,6 @@ import yaml
 from pipelines.encoding.directory.encoded_directory import CARD, SECOND_FILES, EncodedDirectory
 from pipelines.encoding.shard_names import TRAIN, split_of_shard, splits_of_shards
 from wordpiece_core import storage
-from wordpiece_core.errors import opt
 from wordpiece_core.storage import MissingError
 
 KEPT = f"{CARD} is not as this program wrote it, and stays; see that its `configs` name the shards"
@@ -96,7 +95,7 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
         "tokens of texts" if is_packed else "tokens, with special tokens": manifest["tokens"],
         "word tokens": manifest["word_tokens"],
         "unknown tokens": manifest["unknown_tokens"],
-        f"rows truncated to {opt.max_length}": manifest["truncated_rows"],
+        "rows truncated to `max_length`": manifest["truncated_rows"],
         "truncated tokens": manifest["truncated_tokens"],
         "bytes of text": manifest["bytes"],
         "shards": sum(not shard["name"].endswith(SECOND_FILES) for shard in manifest["shards"]),

@@ -18,6 +18,7 @@ import yaml
 import pipelines
 import wordpiece_core as wp
 from pipelines.commands import program
+from pipelines.commands.follow import CommandLog
 from pipelines.commands.options import build, nearest, spelling
 from pipelines.comparing.options import CheckOptions, CompareOptions
 from pipelines.counting.options import CountOptions
@@ -368,6 +369,13 @@ def test_a_message_names_an_option_as_the_caller_wrote_it(
                 spelled(f"give {opt[name]}, or `x`", spelling(context)) == f"give {written}, or `x`"
             )
             assert spelled(f"give {opt[name]}") == f"give `{name}`"
+
+
+def test_a_warning_in_json_names_options_as_the_caller_wrote_them(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    CommandLog(quiet=False, as_json=True).warn(f"skipped: a.csv; set {opt.no_quoting}")
+    assert "skipped: a.csv; set --no-quoting" in capfd.readouterr().err
 
 
 def test_an_error_of_a_worker_names_options_as_the_caller_wrote_them() -> None:

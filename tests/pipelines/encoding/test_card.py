@@ -88,6 +88,15 @@ def test_the_card_says_what_the_dataset_is(tmp_path: Path, call: list[str]) -> N
         assert line in text.splitlines()
 
 
+def test_the_card_counts_truncated_rows(tmp_path: Path, call: list[str]) -> None:
+    out = tmp_path / "out"
+    done(*call, "--output", out, "--max-length", "4")
+    truncated = json.loads((out / ".manifest.json").read_text())["truncated_rows"]
+    assert truncated > 0
+    lines = (out / "README.md").read_text().splitlines()
+    assert f"| rows truncated to `max_length` | {truncated:,} |" in lines
+
+
 def test_the_card_of_files_of_ids_says_their_type(tmp_path: Path, tokenizer: str) -> None:
     source = write_shard(tmp_path / "a.txt", TEXTS)
     args = ["--tokenizer", tokenizer, "--format", "megatron", "--card"]

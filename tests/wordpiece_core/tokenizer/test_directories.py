@@ -300,7 +300,7 @@ def test_classes_that_are_not_of_tokenizers_are_named(tmp_path: Path) -> None:
     (path / "tokenizer.json").write_text(json.dumps(wordpiece_files(Random(1))["tokenizer.json"]))
     (path / "vocab.txt").unlink()
     with pytest.warns(
-        TakenAsFileWarning, match=r"tokenizer.json is read alone; the class" " own.OwnTok"
+        TakenAsFileWarning, match=r"tokenizer.json is read alone; the class own.OwnTok"
     ):
         of_directory = wp.Tokenizer.load(path)
     assert of_directory.digest == wp.Tokenizer.load(path / "tokenizer.json").digest
