@@ -17,7 +17,7 @@ import pyarrow as pa
 from benchmarks.measure import WORDPIECE, Row, Spread, in_turn, number, run_process
 from benchmarks.setting import Setting, megabytes, read_texts, write_copy
 from pipelines.counting import count as job
-from pipelines.files import inputs
+from pipelines.io import inputs
 from wordpiece_core import TextOptions, _kernel
 from wordpiece_core.training.smoothing import FRACTION_BITS
 

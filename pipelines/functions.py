@@ -18,10 +18,9 @@ from pipelines.encoding.encode import encode_job
 from pipelines.encoding.follow import commit_line
 from pipelines.encoding.options import EncodeOptions
 from pipelines.encoding.result import Encoded
+from pipelines.progress import Progress, write_line
 from pipelines.reporting.options import ReportOptions
 from pipelines.reporting.report import Report, report_job
-from pipelines.running.messages import write_line
-from pipelines.running.progress import Progress
 from pipelines.training.extend import Extended, extend_job
 from pipelines.training.options import ExtendOptions, PruneOptions, TrainOptions
 from pipelines.training.prune import Pruned, prune_job

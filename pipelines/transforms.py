@@ -31,10 +31,10 @@ from pipelines.counting.options import CountingOptions, usual_special_tokens
 from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
 from pipelines.encoding.options import ShardOptions, TokenizerOptions
 from pipelines.encoding.shard_encoder import check_fit
-from pipelines.files.batches import from_bytes, to_bytes
-from pipelines.files.columns import check_once, path_of, picked
-from pipelines.files.schemas import taken
-from pipelines.running.figures import add_metrics
+from pipelines.io.batches import from_bytes, to_bytes
+from pipelines.io.columns import check_once, path_of, picked
+from pipelines.io.schemas import taken
+from pipelines.progress import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
 from wordpiece_core.declared import Form, Ge, Options, refusal, with_options
 from wordpiece_core.errors import InputError, OptionError, one_line, opt, shown

@@ -263,7 +263,7 @@ def info(path: str) -> Entry | None:
 
 @dataclass(frozen=True)
 class Found:
-    """A file as it is now: what readers compare it with (`pipelines.files.reading`)."""
+    """A file as it is now: what readers compare it with (`pipelines.io.reading`)."""
 
     path: str
     size: int

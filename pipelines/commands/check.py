@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipelines.commands.summary import finish
 from pipelines.comparing.check import Checked, Difference, check_job
 from pipelines.comparing.options import CheckOptions
-from pipelines.running.progress import Progress
+from pipelines.progress import Progress
 from wordpiece_core.errors import DifferentIdsError
 from wordpiece_core.visible import LONGEST, visible
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from pipelines.running.messages import write_line
+from pipelines.progress import write_line
 
 INTERRUPTED = 130
 

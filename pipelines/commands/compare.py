@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.commands.summary import finish
 from pipelines.comparing.compare import Comparison, compare_job
 from pipelines.comparing.options import CompareOptions
-from pipelines.running.progress import Progress
+from pipelines.progress import Progress
 from wordpiece_core.visible import visible
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import click
 import yaml
 
 from pipelines.commands.options import Value
-from pipelines.running.messages import write_line
+from pipelines.progress import write_line
 from wordpiece_core.declared import parsed
 from wordpiece_core.errors import OptionError, one_line
 

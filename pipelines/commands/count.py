@@ -6,7 +6,7 @@ from pipelines.commands.summary import finish, print_corpus
 from pipelines.counting.count import count_job
 from pipelines.counting.options import CountOptions
 from pipelines.counting.word_table import WordTable
-from pipelines.running.progress import Progress
+from pipelines.progress import Progress
 
 
 def run_count(options: CountOptions, *, as_json: bool) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.commands.cli import main as wordpiece
-from pipelines.files import outputs
+from pipelines.io import outputs
 from wordpiece_core import Tokenizer
 from wordpiece_core.uri import join
 

@@ -9,7 +9,7 @@ from pipelines.encoding.directory.bad_shards import ShardsError
 from pipelines.encoding.encode import encode_job
 from pipelines.encoding.options import EncodeOptions
 from pipelines.encoding.result import Encoded
-from pipelines.running.progress import Progress
+from pipelines.progress import Progress
 
 
 def run_encode(options: EncodeOptions, *, as_json: bool) -> None:

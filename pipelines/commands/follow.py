@@ -10,7 +10,7 @@ from typing import Any
 from pipelines.commands.options import spelled_here
 from pipelines.commands.summary import say
 from pipelines.encoding.follow import commit_line
-from pipelines.running.messages import write_line
+from pipelines.progress import write_line
 
 
 class CommandLog:

@@ -19,8 +19,8 @@ from pipelines.encoding.directory.encoded_directory import (
 )
 from pipelines.encoding.directory.status import SUMS
 from pipelines.encoding.options import TokenizerOptions
-from pipelines.files.inputs import open_parquet
-from pipelines.files.outputs import damaged, read_json
+from pipelines.io.inputs import open_parquet
+from pipelines.io.outputs import damaged, read_json
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.storage import as_planned

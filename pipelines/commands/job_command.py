@@ -21,8 +21,8 @@ from pipelines.commands.options import (
     spelling,
     variable,
 )
-from pipelines.running.messages import is_terminal, write_line
-from pipelines.running.options import BeamOptions, RunOptions
+from pipelines.options import BeamOptions, RunOptions
+from pipelines.progress import is_terminal, write_line
 from wordpiece_core.declared import MAIN, OTHER, SECTIONS, Options, helps
 from wordpiece_core.errors import OptionError, WordpieceError
 from wordpiece_core.option_types import File

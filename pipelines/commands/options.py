@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource as Source
 
-from pipelines.running.options import RunOptions
+from pipelines.options import RunOptions
 from wordpiece_core.declared import OTHER, Option, Options, declared, parsed
 from wordpiece_core.errors import OptionError, Spelling, opt, spelled
 

@@ -22,8 +22,8 @@ import click
 from pipelines.commands.job_command import Command, debug, job_command
 from pipelines.commands.options import Value, build, parameters
 from pipelines.commands.summary import say
-from pipelines.running.messages import write_line
-from pipelines.running.options import RunOptions
+from pipelines.options import RunOptions
+from pipelines.progress import write_line
 from wordpiece_core.errors import SkippedFilesWarning, WordpieceError, one_line
 from wordpiece_core.option_types import Place
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pipelines.commands.summary import finish
+from pipelines.progress import Progress
 from pipelines.reporting.options import ReportOptions
 from pipelines.reporting.report import Report, report_job
-from pipelines.running.progress import Progress
 
 
 def run_report(options: ReportOptions, *, as_json: bool) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from pipelines.commands.options import spelled_here
-from pipelines.running.messages import write_line
-from pipelines.running.options import RunOptions
+from pipelines.options import RunOptions
+from pipelines.progress import write_line
 
 
 class Result(Protocol):

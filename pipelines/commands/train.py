@@ -6,7 +6,7 @@ from __future__ import annotations
 from pipelines.commands.loading import showing_warnings
 from pipelines.commands.summary import finish, print_corpus
 from pipelines.counting.word_table import WordTable
-from pipelines.running.progress import Progress
+from pipelines.progress import Progress
 from pipelines.training.coverage import Coverage
 from pipelines.training.extend import Extended, extend_job
 from pipelines.training.options import ExtendOptions, PruneOptions, TrainOptions

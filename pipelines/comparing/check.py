@@ -16,10 +16,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pipelines.comparing.options import CheckOptions
-from pipelines.files import inputs
-from pipelines.files.inputs import InputFile
-from pipelines.running.figures import add_metrics
-from pipelines.running.progress import Progress
+from pipelines.io import inputs
+from pipelines.io.inputs import InputFile
+from pipelines.progress import Progress, add_metrics
 from wordpiece_core import EncodingOptions, Tokenizer
 from wordpiece_core.errors import InputError, collected_warnings, is_fault, one_line, opt
 from wordpiece_core.option_types import path, paths

@@ -13,10 +13,9 @@ from pipelines.comparing.options import CompareOptions, MeasureOptions, tokenize
 from pipelines.comparing.vocab_sizes import at_vocab_sizes
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordTable, read_word_table
-from pipelines.files import inputs
-from pipelines.files.reader import warnings_of_text
-from pipelines.running.checks import checked_options
-from pipelines.running.progress import Progress
+from pipelines.io import inputs
+from pipelines.io.reader import warnings_of_text
+from pipelines.progress import Progress
 from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, collected_warnings, opt
 from wordpiece_core.measures import Measures, overlap, parity, tokens_of
@@ -74,7 +73,7 @@ def compare_job(options: CompareOptions, progress: Progress) -> Comparison:
     at_sizes = at_vocab_sizes(names_of(places), places, loaded, options.vocab_sizes)
     names, tokenizers = map(list, zip(*at_sizes[0], strict=True))
     more_warnings += at_sizes[1]
-    options = checked_options(options)
+    options = options.checked()
     measuring = options.select(MeasureOptions)
     how: Any = {"beam_args": options.beam_args, "progress": progress}
     if options.word_counts:

@@ -18,6 +18,7 @@ from os import PathLike
 
 import apache_beam as beam
 
+from pipelines.beam import is_local, pipeline_options, run_pipeline
 from pipelines.comparing.options import MeasureOptions
 from pipelines.comparing.steps import (
     REPLACED,
@@ -33,10 +34,9 @@ from pipelines.comparing.steps import (
 from pipelines.counting.count import text_ranges
 from pipelines.counting.steps import Partitions, bytes_of, input_bytes
 from pipelines.counting.word_table import WordRange, WordTable, word_ranges
-from pipelines.files.inputs import InputFile, Range
-from pipelines.files.owned import OwnedDirectory, new_id
-from pipelines.running.progress import Progress
-from pipelines.running.runner import is_local, pipeline_options, run_pipeline
+from pipelines.io.inputs import InputFile, Range
+from pipelines.io.owned import OwnedDirectory, new_id
+from pipelines.progress import Progress
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import OptionError, WordpieceError, opt
 from wordpiece_core.measures import Measures

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pipelines.running.options import BeamOptions, CsvOptions, RunOptions
+from pipelines.options import BeamOptions, CsvOptions, RunOptions
 from wordpiece_core.declared import (
     INPUT,
     MAIN,

@@ -27,11 +27,11 @@ from pipelines.comparing.options import MeasureOptions
 from pipelines.counting.steps import CountTexts, Partitions, SortedWords, bytes_of
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordRange, read_words
-from pipelines.files import outputs
-from pipelines.files.batches import from_bytes, to_bytes
-from pipelines.files.inputs import Range
-from pipelines.files.reader import TextBatch
-from pipelines.running.figures import add_metrics
+from pipelines.io import outputs
+from pipelines.io.batches import from_bytes, to_bytes
+from pipelines.io.inputs import Range
+from pipelines.io.reader import TextBatch
+from pipelines.progress import add_metrics
 from wordpiece_core import Tokenizer, _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.measures import Measures, measure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.files import outputs
+from pipelines.io import outputs
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.training.train import MERGES

@@ -20,6 +20,7 @@ from typing import Any
 
 import apache_beam as beam
 
+from pipelines.beam import ReadPlan, is_local, pipeline_options, run_pipeline, write_plan
 from pipelines.counting.options import CountingOptions, CountOptions
 from pipelines.counting.parts import WriteWordTable
 from pipelines.counting.spill import Spill
@@ -44,15 +45,11 @@ from pipelines.counting.word_table import (
     text_of,
     word_ranges,
 )
-from pipelines.files import inputs, outputs
-from pipelines.files.inputs import InputFile, Range
-from pipelines.files.lease import one_run
-from pipelines.files.publishing import Publication
-from pipelines.running.checks import checked_options
-from pipelines.running.from_plan import FromPlan
-from pipelines.running.plan import write_plan
-from pipelines.running.progress import Progress
-from pipelines.running.runner import is_local, pipeline_options, run_pipeline
+from pipelines.io import inputs, outputs
+from pipelines.io.inputs import InputFile, Range
+from pipelines.io.lock import exclusive_lock
+from pipelines.io.publishing import Publication
+from pipelines.progress import Progress
 from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.option_types import path, paths
 from wordpiece_core.options import TextOptions
@@ -83,7 +80,7 @@ def count_job(
     Raises InputError, StorageError, OutputError and OptionError. An old table is replaced when the
     new one is complete. A directory that holds anything else is not changed.
     """
-    options = checked_options(options)
+    options = options.checked()
     output = path(options.output)
     tables = _tables_to_merge(options)
     options = replace(options, **vars(text_of(tables, options.select(TextOptions))))
@@ -93,7 +90,7 @@ def count_job(
     if split_at is None:
         split_at = tokens_in_texts(options.special_tokens or ())
     total = sum(map(input_bytes, ranges))
-    with one_run(output), new_table(output) as publication:
+    with exclusive_lock(output), new_table(output) as publication:
         with progress.stage("count", "input", total, starts_again=True):
             run(ranges, publication, options, split_at)
         return finish_table(publication, options, tables, split_at)
@@ -109,15 +106,15 @@ def run(
     counting, beam_args = options.select(CountingOptions), options.beam_args
     partitions = Partitions.of(sum(map(bytes_of, ranges)), options.worker_memory)
     largest_first = sorted(ranges, key=bytes_of, reverse=True)
-    lease = publication.staging.lease
-    plan = write_plan(publication.place(PLAN), lease, largest_first, bytes_of)
+    plan = publication.place(PLAN)
+    write_plan(plan, largest_first)
     spill = Spill.in_run(publication, is_local=is_local(pipeline_options(beam_args)))
 
     def build(pipeline: beam.Pipeline) -> None:
         words, totals = (
             pipeline
-            | "ranges" >> FromPlan(plan, _range_of)
-            | "count" >> CountRanges(counting, partitions.number, lease, spill, split_at)
+            | "ranges" >> ReadPlan(plan, _range_of)
+            | "count" >> CountRanges(counting, partitions.number, spill, split_at)
         )
         (
             words

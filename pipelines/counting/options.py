@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pipelines.running.options import CsvOptions, InputOptions
+from pipelines.options import CsvOptions, InputOptions
 from wordpiece_core.declared import INPUT, MAIN, PERFORMANCE, Form
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.option_types import Column, Count, Inputs, Share, WorkerMemory

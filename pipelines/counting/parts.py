@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipelines.counting.spill import Spill, Table
 from pipelines.counting.steps import ALL
 from pipelines.counting.word_table import write_part
-from pipelines.files.publishing import Publication
+from pipelines.io.publishing import Publication
 from wordpiece_core import _kernel
 
 ROWS_PER_PART = 1_000_000  # approximately

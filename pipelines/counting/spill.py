@@ -13,11 +13,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from pipelines.files.batches import from_bytes, to_bytes
-from pipelines.files.owned import new_id
-from pipelines.files.publishing import Publication
-from pipelines.files.reading import bad_data
-from wordpiece_core.storage import MissingError, StoredFile
+from pipelines.io.batches import from_bytes, to_bytes
+from pipelines.io.owned import new_id
+from pipelines.io.publishing import Publication
+from pipelines.io.reading import bad_data
+from wordpiece_core.storage import StoredFile
 from wordpiece_core.uri import is_uri
 
 Key = TypeVar("Key")
@@ -72,17 +72,12 @@ class Spill:
             start += len(table)
 
     def take(self, table: Table) -> pa.RecordBatch:
-        """The record batch of an element. OutputError if another run has begun, which deletes the
-        files of this one."""
+        """The record batch of an element."""
         if isinstance(table, bytes):
             return from_bytes(table)
         assert self.publication is not None
         name, start, length = table
         path = self.publication.place(name)
-        try:
-            with StoredFile(path) as file, bad_data(path, fix="; run the job again"):
-                file.seek(start)
-                return from_bytes(file.read(length))
-        except MissingError:
-            self.publication.staging.lease.check()
-            raise
+        with StoredFile(path) as file, bad_data(path, fix="; run the job again"):
+            file.seek(start)
+            return from_bytes(file.read(length))

@@ -22,12 +22,11 @@ from pipelines.counting.options import CountingOptions
 from pipelines.counting.spill import Spill, Table
 from pipelines.counting.totals import ONE, Group, Totals, add_totals, group_weights
 from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
-from pipelines.files import inputs
-from pipelines.files.inputs import Range
-from pipelines.files.lease import Lease
-from pipelines.files.reader import TextBatch
-from pipelines.running.figures import add_input, add_metrics
-from pipelines.running.threads import ahead
+from pipelines.io import inputs
+from pipelines.io.inputs import Range
+from pipelines.io.reader import TextBatch
+from pipelines.progress import add_input, add_metrics
+from pipelines.threads import ahead
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.tokenizer.models import AddedToken
@@ -87,16 +86,15 @@ class Partitions:
 @dataclass
 class CountRanges(beam.PTransform):
     """From ranges of input to pairs of a partition and a partial table, and to the totals, which
-    are one element. Ranges are counted as long as the run has its lease."""
+    are one element."""
 
     options: CountingOptions
     partitions: int
-    lease: Lease
     spill: Spill
     split_at: Sequence[AddedToken] = ()
 
     def expand(self, ranges: beam.PCollection) -> tuple[beam.PCollection, beam.PCollection]:
-        given = (self.options, self.partitions, self.lease, self.spill, self.split_at)
+        given = (self.options, self.partitions, self.spill, self.split_at)
         count_range = _CountRange(*given)
         counted = ranges | beam.ParDo(count_range).with_outputs("totals", main="words")
         totals = (
@@ -161,12 +159,11 @@ class _CountRange(CountTexts):
         self,
         options: CountingOptions,
         partitions: int,
-        lease: Lease,
         spill: Spill,
         split_at: Sequence[AddedToken],
     ) -> None:
         self.options: CountingOptions = options
-        self.partitions, self.lease, self.spill = partitions, lease, spill
+        self.partitions, self.spill = partitions, spill
         self.split_at = [token.for_kernel() for token in split_at]
 
     def start_bundle(self) -> None:
@@ -178,7 +175,6 @@ class _CountRange(CountTexts):
         self.totals = Totals()
 
     def process(self, part: Range | WordRange) -> Iterator[tuple[int, Partial]]:
-        self.lease.check()
         yield from self._add(part) if isinstance(part, WordRange) else self.counted(part)
 
     def _add(self, part: WordRange) -> Iterator[tuple[int, Partial]]:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pipelines.files import outputs
-from pipelines.files.publishing import Publication
+from pipelines.io import outputs
+from pipelines.io.publishing import Publication
 from wordpiece_core.errors import InputError
 from wordpiece_core.option_types import MOST_COUNT
 from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights

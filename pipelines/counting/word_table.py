@@ -2,7 +2,7 @@
 
 Rows are ordered by count (descending), then by word (by code point), over all parts in the order of
 their names. A table is complete when it has its `_manifest.json`, which names its parts. How a
-table becomes complete is described in `pipelines.files.publishing`.
+table becomes complete is described in `pipelines.io.publishing`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.files import outputs
-from pipelines.files.owned import OF_REPOSITORIES
-from pipelines.files.parquet_input import open_parquet
-from pipelines.files.publishing import STAGING, Publication
-from pipelines.files.reader import warnings_of_text
+from pipelines.io import outputs
+from pipelines.io.lock import LOCK
+from pipelines.io.owned import OF_REPOSITORIES
+from pipelines.io.parquet_input import open_parquet
+from pipelines.io.publishing import STAGING, Publication
+from pipelines.io.reader import warnings_of_text
 from wordpiece_core import TextOptions, storage
 from wordpiece_core.errors import InputError, OptionError, OutputError, one_line, opt
 from wordpiece_core.summary import Summarized
@@ -136,7 +137,7 @@ def prepare(output: str) -> Publication:
         publication.recover()
     own = files_of(output)
     names = [entry.name for entry in storage.entries(output, recursive=False)]
-    known = {*own, STAGING, OF_REPOSITORIES}
+    known = {*own, STAGING, OF_REPOSITORIES, LOCK}
     foreign = [name for name in names if name not in known]
     if foreign:
         raise OutputError(

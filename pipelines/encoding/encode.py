@@ -21,9 +21,8 @@ from pipelines.encoding.resharding.reshard import Resharding
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.run import EncodeRun
 from pipelines.encoding.shard_encoder import check_fit
-from pipelines.files.lease import one_run
-from pipelines.running.checks import checked_options
-from pipelines.running.progress import Progress
+from pipelines.io.lock import exclusive_lock
+from pipelines.progress import Progress
 from wordpiece_core import Tokenizer
 
 
@@ -41,11 +40,11 @@ def encode_job(
     ShardsError if some inputs cannot be encoded, after all others are finished. With `on_error`
     "skip", the manifest lists these instead.
     """
-    options = checked_options(options)
+    options = options.checked()
     check_fit(options, tokenizer)
     run = EncodeRun(options, tokenizer, progress)
     if options.follow:
         assert log is not None
         return follow_inputs(run, log)
-    with one_run(run.output):
+    with exclusive_lock(run.output):
         return Resharding(run).run() if options.is_resharded else run.encode_files(run.files())

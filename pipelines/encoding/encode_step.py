@@ -11,6 +11,15 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
+from pipelines.beam import (
+    ReadPlan,
+    is_local,
+    local_cores,
+    pipeline_options,
+    processes,
+    run_pipeline,
+    write_plan,
+)
 from pipelines.encoding import pieces
 from pipelines.encoding.directory.encoded_directory import EncodedDirectory
 from pipelines.encoding.directory.shards import Journal, NewShard, finish_shards, recorded
@@ -20,19 +29,10 @@ from pipelines.encoding.plan import PlannedShard
 from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_encoder import ShardEncoder, added_schema, text_columns
 from pipelines.encoding.shard_writer import ShardWriter, id_pages
-from pipelines.files import inputs
-from pipelines.files.inputs import InputFile
-from pipelines.files.outputs import NewFile
-from pipelines.running.figures import add_input, add_metrics
-from pipelines.running.from_plan import FromPlan
-from pipelines.running.plan import write_plan
-from pipelines.running.runner import (
-    is_local,
-    local_cores,
-    pipeline_options,
-    processes,
-    run_pipeline,
-)
+from pipelines.io import inputs
+from pipelines.io.inputs import InputFile
+from pipelines.io.outputs import NewFile
+from pipelines.progress import add_input, add_metrics
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, one_line
 
@@ -142,11 +142,11 @@ def run_planned(
 ) -> None:
     """Runs a step on elements, which are in the plan of that number of this run. `size`: how much
     work one is; `element`: makes one of its fields."""
-    lease = directory.work.lease
-    plan = write_plan(directory.plan_path(number), lease, elements, size)
+    plan = directory.plan_path(number)
+    write_plan(plan, elements)
 
     def build(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | "elements" >> FromPlan(plan, element) | "step" >> beam.ParDo(step)
+        _ = pipeline | "elements" >> ReadPlan(plan, element) | "step" >> beam.ParDo(step)
 
     run_pipeline(build, beam_args)
 

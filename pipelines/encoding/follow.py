@@ -19,9 +19,9 @@ from pipelines.encoding.directory.status import CHANGED
 from pipelines.encoding.options import SKIP
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.run import EncodeRun
-from pipelines.files import outputs
-from pipelines.files.inputs import InputFile
-from pipelines.files.lease import one_run
+from pipelines.io import outputs
+from pipelines.io.inputs import InputFile
+from pipelines.io.lock import exclusive_lock
 from wordpiece_core.errors import StorageError
 from wordpiece_core.storage import appears_when_closed
 from wordpiece_core.uri import join
@@ -45,7 +45,7 @@ def follow_inputs(run: EncodeRun, log: FollowLog) -> Encoded:
     """Encode files as they appear, until stopped or until nothing has changed for `until_idle`
     seconds. A fault of storage is a warning, and the next poll tries again. Raises the errors of
     `encode`."""
-    with one_run(run.output):
+    with exclusive_lock(run.output):
         return _follow(run, log) or run.encode_files([])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pipelines.comparing.options import LoadingOptions, TokenizerPlace
-from pipelines.running.options import CsvOptions, FollowOptions, InputOptions
+from pipelines.options import CsvOptions, FollowOptions, InputOptions
 from wordpiece_core.declared import INPUT, MAIN, OTHER, OUTPUT, TOKENIZER, Form, Ge, Le, Options
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.option_types import Column, Inputs, Size, Splits, WorkerMemory

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.files.inputs import TextBatch
+from pipelines.io.inputs import TextBatch
 from wordpiece_core import EncodingOptions
 from wordpiece_core._kernel import Chunks, Pages
 

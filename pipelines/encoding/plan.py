@@ -19,8 +19,8 @@ from pipelines.encoding.directory.status import (
 )
 from pipelines.encoding.options import SKIP, ShardOptions
 from pipelines.encoding.shard_encoder import text_columns
-from pipelines.files import inputs
-from pipelines.files.inputs import InputFile
+from pipelines.io import inputs
+from pipelines.io.inputs import InputFile
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.storage import in_parallel
 from wordpiece_core.uri import join

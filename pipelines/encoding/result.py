@@ -8,7 +8,7 @@ from typing import Any
 from pipelines.encoding.directory.bad_shards import BadShard
 from pipelines.encoding.directory.encoded_directory import SECOND_FILES
 from pipelines.encoding.directory.status import SUMS
-from pipelines.files.reader import warnings_of_text
+from pipelines.io.reader import warnings_of_text
 from wordpiece_core.errors import opt
 from wordpiece_core.summary import Summarized
 

@@ -17,10 +17,10 @@ from pipelines.encoding.plan import EncodePlan, PlannedShard, plan_files
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_names import splits_of_shards
-from pipelines.files import inputs
-from pipelines.files.inputs import InputFile
-from pipelines.files.schemas import joined_schema
-from pipelines.running.progress import Progress
+from pipelines.io import inputs
+from pipelines.io.inputs import InputFile
+from pipelines.io.schemas import joined_schema
+from pipelines.progress import Progress
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import ColumnError, InputError, opt
 from wordpiece_core.option_types import path, paths

@@ -28,11 +28,11 @@ from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import Part, piece_ends
 from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_writer import IDS
-from pipelines.files.inputs import InputFile, Shard, TextBatch, TextColumns
-from pipelines.files.outputs import empty_parquet
-from pipelines.files.schemas import taken
-from pipelines.running.figures import add_metrics
-from pipelines.running.threads import ahead, in_threads
+from pipelines.io.inputs import InputFile, Shard, TextBatch, TextColumns
+from pipelines.io.outputs import empty_parquet
+from pipelines.io.schemas import taken
+from pipelines.progress import add_metrics
+from pipelines.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
 from wordpiece_core._kernel import Chunks, IdPages, Pages
 from wordpiece_core.errors import ColumnError, InputError, OptionError, SpecialTokenError, opt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.files.datasets_files import splits
+from pipelines.io.datasets_files import splits
 
 TRAIN = "train"
 

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.encoding.pieces import Part, row_groups
-from pipelines.files.outputs import NewFile, empty_parquet, parquet_bytes
-from pipelines.running.threads import ahead, in_threads
+from pipelines.io.outputs import NewFile, empty_parquet, parquet_bytes
+from pipelines.threads import ahead, in_threads
 from wordpiece_core._kernel import Chunks, IdPages, Pages, ShardFile
 
 IDS = "input_ids"

@@ -13,14 +13,13 @@ from pipelines.comparing.options import MeasureOptions, tokenizers_of
 from pipelines.counting.count import count_job
 from pipelines.counting.options import CountOptions
 from pipelines.counting.word_table import read_word_table
-from pipelines.files import inputs, outputs
-from pipelines.files.reader import warnings_of_text
+from pipelines.io import inputs, outputs
+from pipelines.io.reader import warnings_of_text
+from pipelines.progress import Progress
 from pipelines.reporting.facts import GENERATOR, Facts, OnText, Other
 from pipelines.reporting.options import ReportOptions
 from pipelines.reporting.vocabulary import TrainingLog, read_log, smaller_sizes
 from pipelines.reporting.words import notable_words
-from pipelines.running.checks import checked_options
-from pipelines.running.progress import Progress
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import InputError, OptionError, OutputError, opt
 from wordpiece_core.measures import tokens_by_id
@@ -77,7 +76,7 @@ def report_job(options: ReportOptions, progress: Progress) -> Report:
     check_libraries()
     output = path(options.output)
     check_output(output, overwrite=options.overwrite)
-    checked = checked_options(options)
+    checked = options.checked()
     from pipelines.reporting.page import page  # it loads libraries that are not always there
 
     places = [*tokenizers_of(options.tokenizer), *tokenizers_of(options.compare_with)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.comparing.vocab_sizes import read_merge_log
-from pipelines.files import outputs
+from pipelines.io import outputs
 from pipelines.training.tokenizer_directory import RUN, TRAINING
 from wordpiece_core import storage
 from wordpiece_core.symbols import SPECIAL_TOKENS

@@ -12,14 +12,13 @@ from collections.abc import Iterator, Sequence
 import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 
+from pipelines.beam import run_pipeline
 from pipelines.comparing.steps import Spread, StoredTokenizers
 from pipelines.counting.steps import bytes_of
 from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
-from pipelines.files import outputs
+from pipelines.io import outputs
+from pipelines.progress import Progress, add_metrics
 from pipelines.reporting.tokenized_words import NotableWords, combined, tokenize_words
-from pipelines.running.figures import add_metrics
-from pipelines.running.progress import Progress
-from pipelines.running.runner import run_pipeline
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError
 from wordpiece_core.uri import join

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.beam import local_cores
 from pipelines.counting.word_table import WordRange, WordTable, read_words
-from pipelines.running.runner import local_cores
-from pipelines.running.threads import in_threads
+from pipelines.threads import in_threads
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import opt
 from wordpiece_core.options import UNIGRAM, TrainingOptions

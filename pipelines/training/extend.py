@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.counting.word_table import WordTable
-from pipelines.running.progress import Progress
+from pipelines.progress import Progress
 from pipelines.training.coverage import MANY_UNKNOWN, coverage, used_tokens
 from pipelines.training.driver import Rounds
 from pipelines.training.options import ExtendOptions

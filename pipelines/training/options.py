@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pipelines.comparing.options import LoadingOptions, TokenizerPath
 from pipelines.counting.options import CountingOptions, ReadingOptions
-from pipelines.running.options import InputOptions
+from pipelines.options import InputOptions
 from wordpiece_core.declared import MAIN, OUTPUT, PERFORMANCE, RARE, Options
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.option_types import DriverMemory, Place, Tokens

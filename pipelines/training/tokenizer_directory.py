@@ -18,8 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.files import outputs
-from pipelines.files.publishing import STAGING, Publication
+from pipelines.io import outputs
+from pipelines.io.publishing import STAGING, Publication
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OptionError, OutputError, opt, short
 from wordpiece_core.options import ExtensionOptions, TextOptions, TrainingOptions, defaults

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.counting.word_table import WordTable, text_of
-from pipelines.running.progress import Progress
+from pipelines.progress import Progress
 from pipelines.training.coverage import coverage, long_words_warning, unknown_words_warning
 from pipelines.training.driver import Rounds
 from pipelines.training.options import TrainOptions

@@ -1,6 +1,6 @@
 """The work directory of a training: what it has done so far, so that a killed one continues.
 
-    .wordpiece.json        whose it is, and the run that is at work (`pipelines.files.owned`)
+    .wordpiece.json        whose it is, and the run that is at work (`pipelines.io.owned`)
     words/                 the word table, if the training counts one
     count.json             what `words/` was counted from
     job.json               a training is under way: its options, the digest of the word table, and
@@ -28,10 +28,10 @@ from typing import Any
 
 from pipelines.counting.options import CountingOptions
 from pipelines.counting.word_table import MANIFEST, PART
-from pipelines.files import outputs
-from pipelines.files.batches import one_batch
-from pipelines.files.owned import OwnedDirectory, new_id
-from pipelines.files.publishing import STAGING, Publication
+from pipelines.io import outputs
+from pipelines.io.batches import one_batch
+from pipelines.io.owned import OwnedDirectory, new_id
+from pipelines.io.publishing import STAGING, Publication
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OptionError, opt, short
 from wordpiece_core.options import ExtensionOptions, TrainingOptions, defaults
@@ -72,7 +72,7 @@ class TrainingWork:
     @property
     def owned(self) -> OwnedDirectory:
         """The directory as one that the job owns."""
-        return OwnedDirectory(self.path, "training", NAMES, self.run)
+        return OwnedDirectory(self.path, "training", NAMES)
 
     @property
     def words(self) -> str:
@@ -86,15 +86,13 @@ class TrainingWork:
     def exchange(self) -> str:
         """A new directory for one pipeline. What is left of an earlier pipeline, and still writes,
         does not know it."""
-        self.owned.lease.check()
         self.owned.sweep(rf"{EXCHANGE}/.*")
         directory = join(self.path, EXCHANGE, new_id())
         storage.make_directory(directory)
         return directory
 
     def write(self, name: str, value: object) -> None:
-        """Commits a JSON file. OutputError if another run has begun."""
-        self.owned.lease.check()
+        """Commits a JSON file."""
         outputs.write_json(join(self.path, name), value)
 
     # --- Who holds it ----------------------------------------------------------------------------
@@ -128,15 +126,13 @@ class TrainingWork:
             self.delete()
 
     def delete(self) -> None:
-        """Deletes the directory, except files that are not the job's. OutputError if another run
-        has begun."""
+        """Deletes the directory, except files that are not the job's."""
         self._delete_first(JOB)
         self._delete_first(COUNT)
         self.owned.delete()
 
     def _delete_first(self, name: str) -> None:
         """Deletes a file before those that count only together with it."""
-        self.owned.lease.check()
         storage.delete_file(join(self.path, name))
         storage.sync(self.path)
 
@@ -201,13 +197,11 @@ class TrainingWork:
         )
 
     def finish_round(self, number: int, done: FinishedRound) -> None:
-        """Commits a round, then deletes what was kept before it. OutputError if another run has
-        begun."""
+        """Commits a round, then deletes what was kept before it."""
         facts = {name: str(value) for name, value in done.facts.items()}
         metadata = {STATUS: LAST if done.is_last else NOT_LAST} | facts
         path = join(self.path, ROUNDS, f"{number:05}.parquet")
         decided = done.decided.replace_schema_metadata(metadata)
-        self.owned.lease.check()
         outputs.write_parquet(path, [decided], decided.schema)
         self.owned.sweep(rf"{SPLITS}/{number - 1:05}/.*")
 

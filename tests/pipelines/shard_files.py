@@ -15,7 +15,7 @@ import pytest
 from hypothesis import strategies as st
 
 import pipelines.encoding.options  # noqa: F401 - errors name its options
-from pipelines.files.inputs import (
+from pipelines.io.inputs import (
     InputFile,
     Range,
     TextColumns,

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.files import outputs
+from pipelines.io import outputs
 from wordpiece_core import storage
 from wordpiece_core.errors import StorageError
 

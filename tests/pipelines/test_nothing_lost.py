@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.files.columns import TextColumns
-from pipelines.files.inputs import open_shard, read_texts, resolve
-from pipelines.files.inputs import plan as plan_ranges
+from pipelines.io.columns import TextColumns
+from pipelines.io.inputs import open_shard, read_texts, resolve
+from pipelines.io.inputs import plan as plan_ranges
 from wordpiece_core import storage
 from wordpiece_core.errors import ChangedError, InputError, StorageError
 

@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.commands.cli import main as wordpiece
-from pipelines.files.lease import MARKER
+from pipelines.io.owned import MARKER
 from wordpiece_core import storage
 
 from . import keep_temporary_files

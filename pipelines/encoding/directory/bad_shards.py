@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.encoding.directory.status import ShardError
-from pipelines.files.input_files import InputFile
+from pipelines.io.input_files import InputFile
 from wordpiece_core.errors import InputError, unspelled
 
 

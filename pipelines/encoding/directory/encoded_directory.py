@@ -6,7 +6,7 @@
     .tokenizer.json     the tokenizer, with which `wordpiece inspect` shows rows as text
     README.md           with `--card`, the dataset card (`card`)
     train-dataset-is-unfinished.parquet     until the commit: no Parquet, so that readers stop here
-    .shards/            the work directory (`pipelines.files.owned`), while a run is at work:
+    .shards/            the work directory (`pipelines.io.owned`), while a run is at work:
                         job.json        the job, and its tokenizer for workers
                         RUN-ID.jsonl    journals: the shards finished since the commit, and errors
                         plan-RUN-NUMBER.jsonl   the shards to encode
@@ -25,9 +25,9 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.files import outputs
-from pipelines.files.owned import OwnedDirectory, new_id
-from pipelines.files.publishing import STAGED
+from pipelines.io import outputs
+from pipelines.io.owned import OwnedDirectory, new_id
+from pipelines.io.publishing import STAGED
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import OptionError, OutputError, short
 from wordpiece_core.tokenizer.files import TokenizerSpec
@@ -77,7 +77,7 @@ class EncodedDirectory:
     def work(self) -> OwnedDirectory:
         """The work directory."""
         names = rf"{JOB}|{JOURNAL}|{PLAN_NAME}|{OF_RESHARDING}"
-        return OwnedDirectory(self.place(WORK), "shards", names, self.run)
+        return OwnedDirectory(self.place(WORK), "shards", names)
 
     def place(self, *names: str) -> str:
         """The path of something in it."""
@@ -108,8 +108,6 @@ class EncodedDirectory:
         with _tokenizers_lock:
             if digest not in _tokenizers:
                 job = outputs.read_json(self.work.place(JOB))
-                if job is None:
-                    self.work.lease.check()
                 _tokenizers[digest] = _of_spec(job["spec"])
             return _tokenizers[digest]
 

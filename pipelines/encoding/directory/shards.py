@@ -21,10 +21,10 @@ from pipelines.encoding.directory.status import (
     of_object,
     plain,
 )
-from pipelines.files import outputs
-from pipelines.files.inputs import InputFile
-from pipelines.files.outputs import NewFile
-from pipelines.files.owned import new_id
+from pipelines.io import outputs
+from pipelines.io.inputs import InputFile
+from pipelines.io.outputs import NewFile
+from pipelines.io.owned import new_id
 from wordpiece_core import storage
 from wordpiece_core.storage import in_parallel
 from wordpiece_core.uri import parent
@@ -99,10 +99,8 @@ def finish_shards(
     errors: Sequence[ShardError],
     journal: Journal,
 ) -> None:
-    """Records shards and errors in a journal, and then renames the shards. OutputError if another
-    run has begun."""
+    """Records shards and errors in a journal, and then renames the shards."""
     in_parallel(lambda shard: shard.file.stage(), shards)
-    directory.work.lease.check()  # once the files are staged, so that the renames follow soon
     journal.record(directory, [*errors, *(shard.result for shard in shards)])
     in_parallel(lambda shard: shard.file.put(), shards)
     in_parallel(storage.sync, {parent(shard.file.path) for shard in shards})

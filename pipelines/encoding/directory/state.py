@@ -37,10 +37,10 @@ from pipelines.encoding.directory.status import (
     plain,
     read_object,
 )
-from pipelines.files import outputs
-from pipelines.files.lease import MARKER
-from pipelines.files.owned import OF_REPOSITORIES
-from pipelines.files.reading import bad_data
+from pipelines.io import outputs
+from pipelines.io.lock import LOCK
+from pipelines.io.owned import MARKER, OF_REPOSITORIES
+from pipelines.io.reading import bad_data
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import OptionError, OutputError
 from wordpiece_core.storage import Entry, StoredFile
@@ -98,7 +98,7 @@ def read_contents(directory: EncodedDirectory) -> Contents:
     in_work = _below(entries, WORK)
     directory.work.check(in_work)
     files = {entry.name: entry.size for entry in entries if entry.kind == "file"}
-    files.pop(OF_REPOSITORIES, None)
+    files = {n: size for n, size in files.items() if n not in (OF_REPOSITORIES, LOCK)}
     found = Contents(
         sizes={name: size for name, size in files.items() if not name.startswith(f"{WORK}/")},
         is_complete=MANIFEST in files,
@@ -188,9 +188,8 @@ def _roots(record: dict[str, Any]) -> dict[str, str]:
 
 def commit(directory: EncodedDirectory, contents: Contents) -> dict[str, Any]:
     """Deletes the shards that are to be deleted, writes the manifest and what belongs to it, and
-    then deletes the work directory. Returns the manifest. OutputError if another run has begun."""
+    then deletes the work directory. Returns the manifest."""
     found, scratch = manifest(directory, contents), directory.work.path
-    directory.work.lease.check()
     storage.delete_files(map(directory.place, sorted(contents.deleted)))
     roots: dict[str, list[str]] = {}
     for name in sorted(contents.roots.keys() & (contents.results.keys() | contents.errors.keys())):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from pipelines.files import outputs
-from pipelines.files.input_files import InputFile
+from pipelines.io import outputs
+from pipelines.io.input_files import InputFile
 from wordpiece_core.errors import ChangedError, ColumnError, InputError
 
 SUMS = (

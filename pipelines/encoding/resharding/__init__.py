@@ -13,7 +13,7 @@ The work directory `.shards` of the output has what it has for `encode`, and:
     made-DIGEST/N-M.*      shards, until their number is known, and so their names: the files of the
                            shard M of the task N
     made-DIGEST/N.json     the results of the shards of the task N, all of which are made
-    publish.json           names of the files in the output (`pipelines.files.publishing`)
+    publish.json           names of the files in the output (`pipelines.io.publishing`)
 
 Each file imports only from those below it in this list:
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.encoding.shard_writer import IDS
-from pipelines.files.outputs import NewFile
+from pipelines.io.outputs import NewFile
 
 PARQUET, MEGATRON, DS = "parquet", "megatron", "ds"
 ENDINGS = {  # of the files of a shard; the first one has the ids

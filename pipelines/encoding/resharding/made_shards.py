@@ -14,7 +14,7 @@ from pipelines.encoding.directory.status import ShardResult, checked, of_object,
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.shard_names import shard_name
-from pipelines.files import outputs
+from pipelines.io import outputs
 from wordpiece_core.uri import join
 
 MADE_JSON = "{:05}.json"

@@ -19,15 +19,15 @@ from pipelines.encoding.directory.status import ShardResult
 from pipelines.encoding.pieces import Part
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.formats import IdFiles, id_type
-from pipelines.encoding.resharding.made_shards import made_name, made_path, write_made
+from pipelines.encoding.resharding.made_shards import made_name, write_made
 from pipelines.encoding.resharding.packed_rows import PackedRows, packed_schema
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.row_weights import WEIGHT
 from pipelines.encoding.shard_encoder import added_schema, storing, text_columns
 from pipelines.encoding.shard_writer import IDS, ShardWriter, id_pages
-from pipelines.files.outputs import NewFile
-from pipelines.files.schemas import conformed
-from pipelines.running.figures import add_metrics
+from pipelines.io.outputs import NewFile
+from pipelines.io.schemas import conformed
+from pipelines.progress import add_metrics
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import InputError, one_line, opt
 from wordpiece_core.uri import join
@@ -134,7 +134,7 @@ class MakeShards(beam.DoFn):
 
     def _make(self, task: ShardTask) -> None:
         """Makes the shards of a task, of equal weights."""
-        target, lease = self.target, self.target.dataset.work.lease
+        target = self.target
         folder = target.folder("made")
         rows = TaskRows(target, self.tokenizer, task)
         made: list[list[ShardResult]] = []
@@ -147,13 +147,11 @@ class MakeShards(beam.DoFn):
                 files = [opened.enter_context(file) for file in new]
                 made.append(self._written(rows, end, files))
                 for file in files:
-                    with lease.fenced(file.path, shared=True):
-                        file.put()
+                    file.put()
         if target.options.pack:
             _share_out(made, rows.packed)
         storage.sync(folder)
-        with lease.fenced(made_path(folder, task.number), shared=True):
-            write_made(folder, task.number, made)
+        write_made(folder, task.number, made)
         add_metrics(shards=len(made))
 
     def _written(self, rows: TaskRows, end: float, files: Sequence[NewFile]) -> list[ShardResult]:

@@ -1,4 +1,4 @@
-"""The pipelines of a resharding. Their elements are in plans (`pipelines.running.plan`)."""
+"""The pipelines of a resharding. Their elements are in plans (`pipelines.beam`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.make_shards import MakeShards, resharding_errors
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.resharding.shuffle import RunWriter, ShuffleGroup, order_key
-from pipelines.files import outputs
-from pipelines.running.figures import add_metrics
+from pipelines.io import outputs
+from pipelines.progress import add_metrics
 from wordpiece_core import storage
 from wordpiece_core.uri import parent
 
@@ -56,7 +56,6 @@ class _Shuffle(beam.DoFn):
     def _write(self, group: ShuffleGroup) -> None:
         target, work = self.target, self.target.dataset.work
         assert target.buckets is not None
-        work.lease.check()
         path = target.bucket_file(group.number)
         with outputs.NewFile(path, work.path) as file:
             with storage.writing(path):
@@ -69,6 +68,5 @@ class _Shuffle(beam.DoFn):
                         first += table.num_rows
                 writer.finish()
             file.stage()
-            with work.lease.fenced(path, shared=True):
-                file.put()
+            file.put()
         storage.sync(parent(path))

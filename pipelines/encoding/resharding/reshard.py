@@ -46,10 +46,10 @@ from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import SPLIT, WEIGHT, RowWeights, split_bounds
 from pipelines.encoding.run import EncodeRun
 from pipelines.encoding.shard_names import TRAIN, split_of_shard
-from pipelines.files import inputs, outputs
-from pipelines.files.datasets_files import USUAL_SPLITS, splits
-from pipelines.files.publishing import Publication
-from pipelines.files.schemas import joined_schema
+from pipelines.io import inputs, outputs
+from pipelines.io.datasets_files import USUAL_SPLITS, splits
+from pipelines.io.publishing import Publication
+from pipelines.io.schemas import joined_schema
 from wordpiece_core import __version__, storage
 from wordpiece_core.errors import OptionError, OutputError, opt
 

@@ -19,9 +19,9 @@ from pipelines.encoding.resharding.formats import ENDINGS
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
 from pipelines.encoding.resharding.shuffle import ORDER, Buckets, part_of, read_segments
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
-from pipelines.files.datasets_files import USUAL_SPLITS
-from pipelines.files.reading import bad_data
-from pipelines.files.schemas import PLAIN, conformed
+from pipelines.io.datasets_files import USUAL_SPLITS
+from pipelines.io.reading import bad_data
+from pipelines.io.schemas import PLAIN, conformed
 from wordpiece_core.storage import StoredFile
 from wordpiece_core.uri import join
 

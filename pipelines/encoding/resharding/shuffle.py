@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 
 from pipelines.encoding.directory.status import WeightedResult
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
-from pipelines.files.batches import from_bytes, one_batch, to_bytes
-from pipelines.files.outputs import NewFile
+from pipelines.io.batches import from_bytes, one_batch, to_bytes
+from pipelines.io.outputs import NewFile
 from wordpiece_core import _kernel, storage
 from wordpiece_core.storage import StoredFile
 

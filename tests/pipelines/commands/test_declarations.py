@@ -23,8 +23,8 @@ from pipelines.commands.options import build, nearest, spelling
 from pipelines.comparing.options import CheckOptions, CompareOptions
 from pipelines.counting.options import CountOptions
 from pipelines.encoding.options import EncodeOptions
+from pipelines.options import InputOptions, RunOptions
 from pipelines.reporting.options import ReportOptions
-from pipelines.running.options import InputOptions, RunOptions
 from pipelines.training.options import ExtendOptions, PruneOptions, TrainOptions
 from wordpiece_core.declared import Option, Options, declared, helps, parts
 from wordpiece_core.errors import OptionError, WordpieceError, opt, spelled

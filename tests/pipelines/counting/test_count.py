@@ -12,7 +12,7 @@ import pytest
 
 import wordpiece_core as wp
 from pipelines.counting import count, parts, steps, word_table
-from pipelines.files import line_input
+from pipelines.io import line_input
 
 from ..corpora import (
     ENDINGS,

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.counting import count, steps
-from pipelines.files import line_input
+from pipelines.io import line_input
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights

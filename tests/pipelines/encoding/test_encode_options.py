@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from tokenizers import Encoding, Tokenizer
 
-from pipelines.files import line_input, parquet_input
+from pipelines.io import line_input, parquet_input
 
 from ...quick import parametrize
 from ..corpora import (

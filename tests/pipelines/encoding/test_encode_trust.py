@@ -162,8 +162,7 @@ def test_plans_and_journals_may_be_in_many_parts(
     write_shards(tmp_path / "in", english(60), 40, ".txt")
     args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
     done(*args, tmp_path / "usual")
-    monkeypatch.setattr("pipelines.running.plan.LINES_AT_ONCE", 7)
-    monkeypatch.setattr("pipelines.running.plan.MOST_PLACES", 6)
+    monkeypatch.setattr("pipelines.beam.PLAN_LINES", 7)
     monkeypatch.setattr("pipelines.encoding.directory.shards.JOURNAL_LINES", 10)
     monkeypatch.setattr("pipelines.encoding.encode_step.WAITING_SHARDS", 3)
     monkeypatch.setattr("pipelines.encoding.plan.SAMPLE", 4)
@@ -323,7 +322,7 @@ def test_stores_have_the_bytes_of_a_local_run(
     places = [f"{store}/{name}{''.join(query)}" for name in ("in", "far")]
     args = ["encode", places[0], "--tokenizer", tokenizer, "--output", places[1]]
     args += ["--on-error", "skip"]
-    monkeypatch.setattr("pipelines.files.outputs.MEMORY_BYTES", 1000)  # most files are larger
+    monkeypatch.setattr("pipelines.io.outputs.MEMORY_BYTES", 1000)  # most files are larger
     assert "shards: 3\n" in done(*args).out
     assert "shards: 3 (3 finished before)" in done(*args).out
     local = files_below(tmp_path / "out")

@@ -91,7 +91,7 @@ def test_kept_columns_are_written_anew_where_rows_or_compression_differ(
     assert len(chunks(cut)) > len(before)
     # An estimate from a footer is no reason to hold more than is bounded.
     monkeypatch.undo()
-    monkeypatch.setattr("pipelines.files.parquet_input.MAX_COPIED_BYTES", 100)
+    monkeypatch.setattr("pipelines.io.parquet_input.MAX_COPIED_BYTES", 100)
     anew = encode(tokenizer, tmp_path / "anew", shard)
     assert chunks(anew)[0]["text"] != before[0]["text"]
     for path in (lz4, cut, anew):

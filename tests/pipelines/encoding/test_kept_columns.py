@@ -16,7 +16,7 @@ from datasets import load_dataset
 
 from ...quick import parametrize
 from ..corpora import ONE_WORKER, done, wordpiece
-from ..files.test_csv_and_arrow import UNUSUAL
+from ..io.test_csv_and_arrow import UNUSUAL
 
 HOW = {"plain": (), "shuffled": ("--shuffle", "1"), "split": ("--splits", "a=0.5,b=0.5")}
 

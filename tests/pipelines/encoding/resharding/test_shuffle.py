@@ -16,7 +16,7 @@ from pipelines.encoding.resharding.shuffle import (
     read_segments,
 )
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
-from pipelines.files.outputs import NewFile
+from pipelines.io.outputs import NewFile
 
 ROWS, RUNS = 1000, 3
 WEIGHTS = [BUCKET_BYTES * 5 // 2, BUCKET_BYTES]  # of the splits: three buckets, and one

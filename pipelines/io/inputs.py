@@ -1,0 +1,168 @@
+"""Reading inputs: splitting files into ranges, and their texts as Arrow arrays in bounded memory.
+
+Parquet is split at row groups, Arrow's files at record batches, text and JSON lines at bytes. CSV,
+compressed text and Arrow's streams are not split.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from pipelines.io.arrow_input import ArrowReader
+from pipelines.io.columns import TextColumns
+from pipelines.io.csv_input import CsvReader
+from pipelines.io.input_files import (
+    ENDINGS,
+    InputFile,
+    disambiguated,
+    output_names,
+    resolve,
+    with_splits_in_names,
+)
+from pipelines.io.json_input import JsonReader
+from pipelines.io.line_input import TextReader
+from pipelines.io.parquet_input import ParquetReader, open_parquet
+from pipelines.io.reader import TEXT_COMPRESSION, Range, Reader, Shard, TextBatch
+from wordpiece_core import storage
+
+__all__ = [
+    "ENDINGS",
+    "InputFile",
+    "Range",
+    "Shard",
+    "TextBatch",
+    "TextColumns",
+    "disambiguated",
+    "measure",
+    "open_parquet",
+    "open_shard",
+    "output_names",
+    "plan",
+    "read_texts",
+    "resolve",
+    "with_splits_in_names",
+]
+
+READERS: dict[str, type[Reader]] = {
+    "parquet": ParquetReader,
+    "arrow": ArrowReader,
+    "text": TextReader,
+    "jsonl": JsonReader,
+    "csv": CsvReader,
+    "tsv": CsvReader,
+}
+"""The reader of each format in `ENDINGS`."""
+
+RANGE_BYTES = 16 << 20  # of input in a range
+LOOKED_INTO = 1_000  # of the files that are not larger than a range
+MOST_PIECES = 4  # of a row group; for each of them the rows before it are decoded too
+
+
+def _reader(file: InputFile, columns: TextColumns) -> Reader:
+    """The reader of a file. A group that is a key in its name is not looked for in the file."""
+    keys = dict(file.keys)
+    if columns.group not in keys:
+        return READERS[file.format](file, columns)
+    reader = READERS[file.format](file, replace(columns, group=None))
+    reader.group = (keys[columns.group],)
+    return reader
+
+
+def plan(
+    files: Sequence[InputFile],
+    text_column: str,
+    range_bytes: int = RANGE_BYTES,
+    *,
+    group_column: str | None = None,
+) -> list[Range]:
+    """Splits files into ranges of about `range_bytes`, in order. It reads Parquet footers and the
+    first rows of JSON lines. InputError for a file that lacks one of the columns; OptionError for a
+    file of plain text if there is a `group_column`.
+
+    Of very many files that are smaller than a range, it looks into some, about `LOOKED_INTO` of
+    them, and estimates the sizes of the others: each is one range, whose reader finds what is wrong
+    with it.
+
+    A row group is split into rows only if it is much larger than `range_bytes`, and such a large
+    part of all texts that other cores would have to wait for it.
+    """
+    columns = TextColumns(text_column, group_column)
+    small = [file for file in files if file.size <= range_bytes]
+    step = max(-(-len(small) // LOOKED_INTO), 1)
+    left_out = {*small} - {*small[::step]}
+    looked_into = [file for file in files if file not in left_out]
+    found = storage.in_parallel(
+        lambda file: _reader(file, columns).ranges(range_bytes), looked_into
+    )
+    parts = dict(zip(looked_into, found, strict=True))
+    growth = _growth(parts)
+    for file in left_out:
+        size = round(file.size * growth.get((file.format, file.compression), TEXT_COMPRESSION))
+        parts[file] = [Range(file, 0, None, size)]
+    total = sum(part.bytes for file in files for part in parts[file])
+    most_bytes = max(4 * range_bytes, -(-total // MOST_PIECES))
+    return [piece for file in files for part in parts[file] for piece in _split(part, most_bytes)]
+
+
+def _growth(parts: Mapping[InputFile, Sequence[Range]]) -> dict[object, float]:
+    """How many bytes of text there are for a byte of a file, by format and compression."""
+    sizes, texts = Counter[object](), Counter[object]()
+    for file, ranges in parts.items():
+        sizes[file.format, file.compression] += file.size
+        texts[file.format, file.compression] += sum(part.bytes for part in ranges)
+    return {kind: texts[kind] / size for kind, size in sizes.items() if size}
+
+
+def _split(part: Range, most_bytes: int) -> list[Range]:
+    """Pieces of a range of at most about `most_bytes`, if it is one row group."""
+    if part.rows is None:
+        return [part]
+    first, last = part.rows
+    pieces = max(1, min(-(-part.bytes // most_bytes), last - first))
+    bounds = [first + (last - first) * i // pieces for i in range(pieces + 1)]
+    return [replace(part, bytes=part.bytes // pieces, rows=rows) for rows in pairwise(bounds)]
+
+
+def read_texts(
+    part: Range,
+    text_column: str,
+    group_column: str | None = None,
+    *,
+    on_read: Callable[[int], object] | None = None,
+) -> Iterator[TextBatch]:
+    """The texts of a range in order, with the group of each text if there is a `group_column`.
+    `on_read`: is called with the number of bytes of each read of a compressed file."""
+    reader = _reader(part.file, TextColumns(text_column, group_column))
+    reader.on_read = on_read
+    return reader.texts(part)
+
+
+def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> int:
+    """Return the approximate size of the text of a file in bytes. Reads and raises the same as
+    `plan`; for Parquet it also checks the columns of `kept`."""
+    keys = dict(file.keys)
+    kept = kept if kept is None else [name for name in kept if name not in keys]
+    return _reader(file, columns).measure(kept)
+
+
+def open_shard(
+    file: InputFile,
+    texts: TextColumns,
+    columns: list[str] | None = None,
+    compression: str | None = None,
+    *,
+    with_keys: bool = False,
+    on_read: Callable[[int], object] | None = None,
+) -> Shard:
+    """Opens a file for encoding and keeps `columns`; by default all, or all but the texts if
+    `texts` says so. InputError for a missing column; OptionError for more than one column of plain
+    text. Batches of Parquet come with the column chunks that have this `compression`. `with_keys`:
+    the keys in the name of the file are columns too. `on_read`: see `read_texts`."""
+    keys = dict(file.keys)
+    own = columns if columns is None else [name for name in columns if name not in keys]
+    reader = _reader(file, texts)
+    reader.on_read = on_read
+    shard = reader.open_shard(own, compression)
+    wanted = {name: keys[name] for name in keys if columns is None or name in columns}
+    return shard.with_keys(wanted) if with_keys and wanted else shard

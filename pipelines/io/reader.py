@@ -1,0 +1,252 @@
+"""What a format has to offer: a `Reader` of a file gives its columns, ranges, and batches of rows.
+
+Each format has one subclass, which `pipelines.io.inputs` chooses. Nothing else asks which format
+a file has.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pipelines.io.columns import TextColumns, invalid_utf8, it_has, picked, plain, text_bytes
+from pipelines.io.input_files import InputFile
+from pipelines.io.schemas import conformed
+from wordpiece_core._kernel import Chunks, repair_utf8
+from wordpiece_core.errors import ColumnError
+
+COUNTED_BYTES = 8 << 20  # of text in a batch for counting
+MAX_BATCH_TEXT_BYTES = 1 << 30  # less than 2 GiB leaves room for repaired UTF-8
+TEXT_COMPRESSION = 4  # typical; it is used for estimates only
+
+
+def warnings_of_text(replaced: int) -> list[str]:
+    """The warning for a number of invalid UTF-8 sequences, in a list; none for 0."""
+    return [f"{replaced:,} invalid UTF-8 sequences were replaced by U+FFFD"] if replaced else []
+
+
+@dataclass(frozen=True)
+class Range:
+    """A part of a file. For Parquet, the row groups [start, end), or the rows [first, last) of one
+    row group; for Arrow's files, record batches; for other formats, the lines that start in the
+    bytes [start, end). Without an `end`, it has the rest of the file. `bytes`: the estimated size
+    of its text, uncompressed."""
+
+    file: InputFile
+    start: int
+    end: int | None
+    bytes: int
+    rows: tuple[int, int] | None = None
+
+    @property
+    def input_bytes(self) -> int:
+        """The amount of input in the range: compressed bytes, if the file is compressed."""
+        return self.file.size if self.file.compression else self.bytes
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """Consecutive rows of a file: the kept columns; the texts as strings, with nulls kept, and the
+    second texts and groups, if they were asked for. `replaced`: the number of invalid UTF-8
+    sequences that were replaced in them. `bytes`: of the texts. `begins`: whether the batch begins
+    a row group, or the file. `invalid`: the number of invalid UTF-8 sequences in the kept columns,
+    where they stay. `chunks`: with the first batch of a row group, what of it can be copied."""
+
+    table: pa.Table
+    texts: pa.Array
+    replaced: int
+    bytes: int
+    pairs: pa.Array | None = None
+    groups: pa.Array | None = None
+    begins: bool = True
+    invalid: int = 0
+    chunks: Chunks | None = None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file opened for encoding: the schema of the kept columns, in the order of the file, and
+    `batches()`, which reads the file from the beginning."""
+
+    schema: pa.Schema
+    batches: Callable[[], Iterator[TextBatch]]
+
+    def conformed(self, schema: pa.Schema, path: str) -> Shard:
+        """The same with the columns of a schema. `path`: of the file."""
+
+        def batches() -> Iterator[TextBatch]:
+            for batch in self.batches():
+                yield replace(batch, table=conformed(batch.table, schema, path))
+
+        return Shard(schema, batches)
+
+    def with_keys(self, keys: Mapping[str, str | int | None]) -> Shard:
+        """Return the shard with a column for each key that is not a column already."""
+        new = {name: value for name, value in keys.items() if name not in self.schema.names}
+        types = {int: pa.int32(), str: pa.string(), type(None): pa.null()}
+        kinds = {name: types[type(value)] for name, value in new.items()}
+        schema = pa.schema([*self.schema, *kinds.items()], metadata=self.schema.metadata)
+
+        def batches() -> Iterator[TextBatch]:
+            for batch in self.batches():
+                columns = [
+                    pa.repeat(pa.scalar(value, kinds[name]), batch.table.num_rows)
+                    for name, value in new.items()
+                ]
+                table = pa.table([*batch.table.columns, *columns], schema=schema)
+                yield replace(batch, table=table, chunks=None)
+
+        return Shard(schema, batches)
+
+
+class Rows(NamedTuple):
+    """Rows as a format reads them. `replaced`: the number of invalid UTF-8 sequences that were
+    replaced; None if it has not been looked for any. `begins`, `chunks`: as in `TextBatch`."""
+
+    table: pa.Table
+    replaced: int | None = None
+    begins: bool = False
+    chunks: Chunks | None = None
+
+
+class Reader(ABC):
+    """Reads a file. What is wrong with the file is an InputError of one line."""
+
+    group: tuple[str | int | None] | None = None
+    """The group of all texts, if it is a key in the name of the file."""
+
+    on_read: Callable[[int], object] | None = None
+    """Is called with the number of bytes of each read of a compressed file."""
+
+    def __init__(self, file: InputFile, columns: TextColumns) -> None:
+        self.file, self.columns = file, columns
+
+    @abstractmethod
+    def schema(self, kept: list[str] | None) -> pa.Schema:
+        """The columns of the file. Those that `kept` does not name may have any type. ColumnError
+        unless the columns of the texts are there and hold text."""
+
+    @abstractmethod
+    def ranges(self, range_bytes: int) -> list[Range]:
+        """Ranges of about `range_bytes`, in order. It reads little, and checks the columns."""
+
+    @abstractmethod
+    def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
+        """The rows of a range, with the columns of `kept` and those of the texts. `compression`: of
+        column chunks that can be copied; None if none can be."""
+
+    def text(self, table: pa.Table, name: str) -> pa.ChunkedArray:
+        """The column of a table from `rows` that the name of a text stands for."""
+        return picked(table, name)
+
+    def measure(self, kept: list[str] | None) -> int:
+        """Return the approximate bytes of text."""
+        return sum(part.bytes for part in self.ranges(max(self.file.size, 1)))
+
+    def texts(self, part: Range) -> Iterator[TextBatch]:
+        """The texts of a range in order, in batches of at most about `COUNTED_BYTES`."""
+        return self._batches(part, pa.schema([]), None, COUNTED_BYTES)
+
+    def open_shard(self, kept: list[str] | None, compression: str | None) -> Shard:
+        """Opens the file for encoding."""
+        schema = self.schema(kept)
+        names = self.kept_columns(schema.names, kept)
+        if names != schema.names:  # the metadata of the whole may be wrong for a part
+            schema = pa.schema([schema.field(name) for name in names])
+        whole = Range(self.file, 0, None, self.file.size)
+        batches = partial(self._batches, whole, schema, compression, MAX_BATCH_TEXT_BYTES)
+        return Shard(schema, batches)
+
+    def kept_columns(self, names: Sequence[str], kept: Collection[str] | None) -> list[str]:
+        """The names of the columns to keep, in the order of the file. `kept`: those that were asked
+        for; None for the default ones."""
+        for name in kept or []:
+            if name not in names:
+                raise ColumnError(f"{self.file.path}: no column {name!r} to keep; {it_has(names)}")
+        if kept is None:
+            texts = self.columns.names
+            held = {name if name in names else name.partition(".")[0] for name in texts}
+            kept = [name for name in names if self.columns.keeps_texts or name not in held]
+        return [name for name in names if name in kept]
+
+    def one_range(self) -> list[Range]:
+        """The range of a file that cannot be split."""
+        growth = TEXT_COMPRESSION if self.file.compression else 1
+        return [Range(self.file, 0, None, self.file.size * growth)]
+
+    def _batches(
+        self, part: Range, kept: pa.Schema, compression: str | None, most_bytes: int
+    ) -> Iterator[TextBatch]:
+        begins, chunks = True, None
+        for rows in self.rows(part, kept, compression):
+            if rows.begins:
+                begins, chunks = True, rows.chunks
+            replaced = rows.replaced
+            for table, texts in self._pieces(rows.table, most_bytes):
+                yield self._batch(table.select(kept.names), texts, replaced, begins, chunks)
+                begins, chunks, replaced = False, None, replaced and 0
+
+    def _pieces(
+        self, table: pa.Table, most_bytes: int
+    ) -> Iterator[tuple[pa.Table, dict[str, pa.ChunkedArray]]]:
+        """The table, or its parts if it has more than `most_bytes` of text, and their texts."""
+        if not table.num_rows:
+            return
+        texts = {name: plain(self.text(table, name)) for name in self.columns.names}
+        if table.num_rows == 1 or max(map(text_bytes, texts.values())) <= most_bytes:
+            yield table, texts
+            return
+        half = table.num_rows // 2
+        yield from self._pieces(table[:half], most_bytes)
+        yield from self._pieces(table[half:], most_bytes)
+
+    def _batch(
+        self,
+        table: pa.Table,
+        found: dict[str, pa.ChunkedArray],
+        replaced: int | None,
+        begins: bool,
+        chunks: Chunks | None,
+    ) -> TextBatch:
+        columns, invalid = self.columns, 0
+        texts = {name: _one_array(values) for name, values in found.items()}
+        encoded = {name for name in (columns.text, columns.pair) if name}
+        if replaced is None:
+            repaired = {name: repair_utf8(values) for name, values in texts.items()}
+            texts = {name: pa.array(valid) for name, (valid, _) in repaired.items()}
+            replaced = sum(repaired[name][1] for name in encoded)
+            for name in table.column_names:
+                column = table.column(name)
+                # Bytes and dictionaries stay as they are, and count otherwise.
+                is_text = name in texts and "string" in str(column.type)
+                if is_text and not pa.types.is_dictionary(column.type):
+                    invalid += repaired[name][1]
+                else:
+                    invalid += sum(map(invalid_utf8, column.chunks))
+        return TextBatch(
+            table,
+            texts[columns.text],
+            replaced,
+            sum(text_bytes(texts[name]) for name in encoded),
+            texts[columns.pair] if columns.pair else None,
+            texts[columns.group] if columns.group else self._one_group(len(table)),
+            begins,
+            invalid,
+            chunks,
+        )
+
+    def _one_group(self, rows: int) -> pa.Array | None:
+        """Return the group of each row, if the group is a key in the name of the file."""
+        if self.group is None:
+            return None
+        (value,) = self.group
+        return pa.repeat(pa.scalar(None if value is None else str(value), pa.string()), rows)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
