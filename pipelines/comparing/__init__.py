@@ -1,3 +1,7 @@
-"""The job `compare` (`compare`), its options (`options`), the pipeline that measures tokenizers on
-texts or on a word table (`measuring`), and its steps (`steps`). It knows counting; it does not know
-training or encoding."""
+"""The jobs `compare` and `check`.
+
+compare.py       the job `compare`: a row for each tokenizer and group
+measuring.py     the pipeline that measures tokenizers on texts or on a word table
+vocab_sizes.py   tokenizers at smaller vocabulary sizes
+check.py         the job `check`: ids and speed next to the original library
+"""

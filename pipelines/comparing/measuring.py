@@ -1,60 +1,87 @@
-"""Measuring tokenizers on texts, or on a word table: a pipeline from which sums come back.
+"""Measure tokenizers on texts or on a word table.
 
-    ranges of input ─ count chunks ─┬─▶ (partition, partial tables) ─ measure ─┬─▶ sums, in files
-                                    └─ long chunks, measured at once ──────────┤         │
-    row groups of a word table ─ measure ──────────────────────────────────────┘     the driver
+    ranges of text ─ count chunks ─┬─▶ partial tables ─ group by partition ─ measure ─┐
+                                   └─▶ long chunks, measured immediately ─────────────┤
+    row groups of a word table ─ measure ─────────────────────────────────────────────┤
+                                    files for the driver ◀─ sum by tokenizer and group ◀┘
 
-Only the sums, which are small, need a directory that all workers reach; the rest goes through
-Beam's shuffle.
+Measures add up, so the result does not depend on the chunks that are measured together. Only the
+sums, which are small, need a directory that workers and driver reach.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tempfile
-from collections.abc import Iterator, Sequence
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from os import PathLike
+from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+from apache_beam.pvalue import TaggedOutput
+from apache_beam.transforms.window import GlobalWindows
 
-from pipelines.beam import is_local, pipeline_options, run_pipeline
+from pipelines.beam import ReadPlan, is_local, pipeline_options, run_pipeline, write_plan
 from pipelines.comparing.options import MeasureOptions
-from pipelines.comparing.steps import (
-    REPLACED,
-    TEXT_BYTES,
-    CountChunks,
-    GroupKey,
-    MeasureChunks,
-    Spread,
-    StoredTokenizers,
-    WriteMeasures,
-    read_measures,
+from pipelines.counting.count import range_of, text_ranges
+from pipelines.counting.steps import (
+    Partitions,
+    SortedWords,
+    check_groups,
+    count_texts,
+    input_bytes,
+    text_bytes,
 )
-from pipelines.counting.count import text_ranges
-from pipelines.counting.steps import Partitions, bytes_of, input_bytes
-from pipelines.counting.word_table import WordRange, WordTable, word_ranges
+from pipelines.counting.totals import Group
+from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
+from pipelines.io import outputs
+from pipelines.io.batches import from_bytes, to_bytes
 from pipelines.io.inputs import InputFile, Range
 from pipelines.io.owned import OwnedDirectory, new_id
-from pipelines.progress import Progress
-from wordpiece_core import Tokenizer
-from wordpiece_core.errors import OptionError, WordpieceError, opt
-from wordpiece_core.measures import Measures
+from pipelines.io.reader import TextBatch
+from pipelines.progress import Progress, add_metrics
+from wordpiece_core import Tokenizer, _kernel
+from wordpiece_core.errors import InputError, OptionError, WordpieceError, opt
+from wordpiece_core.measures import Measures, measure
 from wordpiece_core.option_types import path
+from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.uri import absolute, join
 
-LEAST_PARTITION_BYTES = 8 << 20  # of text
-SOME_PARTITIONS = 64  # so that all workers have work
+MIN_PARTITION_BYTES = 8 << 20  # of text
+PARTITIONS = 64  # minimum for large inputs, so that all workers have work
+SHUFFLED = "zstd"  # compression of partial tables
+LONG_CHUNK = 64  # bytes; longer chunks rarely occur twice
+SUM_FILES = 32  # files with the sums
+SUM_FILE = "measures-{:02}.json"
+PLAN = "plan.jsonl"
+MEASURED = "measured"  # tag of an output
+
+MeasureKey = tuple[int | str, Group]
+"""The number of a tokenizer, `TEXT_BYTES` or `REPLACED`; and a group."""
+TEXT_BYTES, REPLACED = "text_bytes", "replaced"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Measures of tokenizers, which are numbered. `groups`: by tokenizer and group, the groups in
-    order; None is the text without a group, and all text if there are no groups. `total`: over all
-    text, by tokenizer. `replaced`: the number of invalid UTF-8 sequences of the texts."""
+    """Measures of tokenizers, which are numbered.
+
+    Attributes:
+        total: Measures over all text, by tokenizer.
+        groups: Measures by tokenizer and group, in the order of the groups. The group None is text
+            without a group, or all text if there are no groups.
+        replaced: Number of invalid UTF-8 sequences.
+    """
 
     total: list[Measures]
-    groups: dict[GroupKey, Measures]
+    groups: dict[tuple[int, Group], Measures]
     replaced: int
 
 
@@ -66,70 +93,69 @@ def measure_all(
     beam_args: Sequence[str] = (),
     progress: Progress,
 ) -> Measured:
-    """Measures tokenizers on texts, by group if there is a group column, or on a word table, which
-    has no groups. Some dozens of tokenizers cost one pass over the text.
+    """Measure tokenizers on texts, by group if there is a group column, or on a word table. All
+    tokenizers are measured in one pass.
 
-    Raises InputError, StorageError and OptionError."""
-    is_table = isinstance(source, WordTable)
+    Raises InputError, StorageError and OptionError.
+    """
     parts: Sequence[Range | WordRange] = (
         word_ranges(source)
         if isinstance(source, WordTable)
         else text_ranges(source, options.text_column, options.group_column)
     )
-    total_bytes = sum(map(bytes_of, parts))
-    partitions = _partitions(total_bytes, options.worker_memory)
-    largest_first = sorted(parts, key=bytes_of, reverse=True)
+    partitions = _partitions(sum(map(text_bytes, parts)), options.worker_memory)
     with work_directory(options.work_dir, beam_args) as directory:
-        stored = StoredTokenizers.write(tokenizers, directory)
+        stored = write_tokenizers(tokenizers, directory)
+        plan = join(directory, PLAN)
+        write_plan(plan, sorted(parts, key=text_bytes, reverse=True))
 
         def build(pipeline: beam.Pipeline) -> None:
-            ranges = pipeline | Spread(largest_first)
-            if is_table:
-                measures = ranges | "measure" >> beam.ParDo(MeasureChunks(stored, partitions))
+            ranges = pipeline | "ranges" >> ReadPlan(plan, range_of)
+            if isinstance(source, WordTable):
+                measured = ranges | "measure" >> beam.ParDo(MeasureWords(stored))
             else:
-                count = beam.ParDo(CountChunks(stored, options, partitions))
-                counted = ranges | "count" >> count.with_outputs("measures", main="chunks")
-                measured = (
-                    counted.chunks
-                    | "gather chunks" >> beam.GroupByKey()
-                    | "measure" >> beam.ParDo(MeasureChunks(stored, partitions))
-                )
-                measures = (counted.measures, measured) | "all" >> beam.Flatten()
-            (
-                measures
-                | "gather measures" >> beam.GroupByKey()
-                | "write" >> beam.MapTuple(WriteMeasures(directory))
-            )
+                count = beam.ParDo(CountChunks(stored, options, partitions.number))
+                counted = ranges | "count" >> count.with_outputs(MEASURED, main="chunks")
+                chunks = counted.chunks | "group partitions" >> beam.GroupByKey()
+                measure_chunks = beam.ParDo(MeasurePartition(stored, partitions.max_bytes))
+                measured = chunks | "measure" >> measure_chunks
+                measured = (counted[MEASURED], measured) | "all" >> beam.Flatten()
+            sums = measured | "sum" >> beam.CombinePerKey(Sum())
+            _ = sums | WriteSums(directory)
 
         with progress.stage("measure", "input", sum(map(input_bytes, parts))):
             run_pipeline(build, beam_args)
-        groups = read_measures(directory)
-    replaced = groups.pop((REPLACED, None), 0)
-    text_bytes = {key[1]: groups.pop(key) for key in list(groups) if key[0] == TEXT_BYTES}
-    if isinstance(source, WordTable) and (size := source.text_bytes) is not None:
-        text_bytes[None] = size
-    order = sorted(groups, key=lambda key: (key[0], key[1] is not None, key[1] or ""))
-    total = [Measures(tokenizer.vocab_size) for tokenizer in tokenizers]
-    for number, group in order:
-        total[number] += groups[number, group]
-    all_bytes = sum(text_bytes.values()) if text_bytes else None
-    return Measured(
-        [replace(sums, text_bytes=all_bytes) for sums in total],
-        {key: replace(groups[key], text_bytes=text_bytes.get(key[1])) for key in order},
-        replaced,
-    )
+        sums = read_sums(directory)
+    if isinstance(source, WordTable) and source.text_bytes is not None:
+        sums[TEXT_BYTES, None] = source.text_bytes
+    return _measured(sums, tokenizers)
 
 
 def _partitions(total_bytes: int, worker_memory: int) -> Partitions:
-    """As for counting, but of little text there are several, as measuring is most of the work."""
-    found = Partitions.of(total_bytes, worker_memory)
-    some = min(total_bytes // LEAST_PARTITION_BYTES, SOME_PARTITIONS)
+    """Choose partitions as for counting, but several for little text, because measuring is most of
+    the work."""
+    found = Partitions.for_text(total_bytes, worker_memory)
+    some = min(total_bytes // MIN_PARTITION_BYTES, PARTITIONS)
     return replace(found, number=max(found.number, some))
+
+
+def _measured(sums: dict[MeasureKey, Any], tokenizers: Sequence[Tokenizer]) -> Measured:
+    replaced = sums.pop((REPLACED, None), 0)
+    sizes = {key[1]: sums.pop(key) for key in list(sums) if key[0] == TEXT_BYTES}
+    order = sorted(sums, key=lambda key: (key[0], key[1] is not None, key[1] or ""))
+    total = [Measures(tokenizer.vocab_size) for tokenizer in tokenizers]
+    groups: dict[tuple[int, Group], Measures] = {}
+    for number, group in order:
+        assert isinstance(number, int)
+        total[number] += sums[number, group]
+        groups[number, group] = replace(sums[number, group], text_bytes=sizes.get(group))
+    all_bytes = sum(sizes.values()) if sizes else None
+    return Measured([replace(each, text_bytes=all_bytes) for each in total], groups, replaced)
 
 
 @contextmanager
 def work_directory(work_dir: str | PathLike[str] | None, beam_args: Sequence[str]) -> Iterator[str]:
-    """A directory that workers reach, for their results. It is deleted at the end."""
+    """Create a directory that workers and driver reach, and delete it in the end."""
     if work_dir is None:
         if not is_local(pipeline_options(beam_args)):
             raise OptionError(
@@ -145,5 +171,198 @@ def work_directory(work_dir: str | PathLike[str] | None, beam_args: Sequence[str
     try:
         yield owned.path
     finally:
-        with suppress(WordpieceError):  # the error of the job, if any, is the one to raise
+        with suppress(WordpieceError):  # an error of the job is the one to raise
             owned.delete()
+
+
+# --- Tokenizers -----------------------------------------------------------------------------------
+
+
+def write_tokenizers(tokenizers: Iterable[Tokenizer], directory: str) -> str:
+    """Write tokenizers into a file that workers open, and return its path. The graph of a pipeline
+    stays small."""
+    plain = [{"spec": each.spec.plain(), "unk_scope": each.unk_scope} for each in tokenizers]
+    data = json.dumps(plain).encode()
+    path = join(directory, f"tokenizers-{hashlib.sha256(data).hexdigest()[:16]}.json")
+    outputs.write_bytes(path, data)
+    return path
+
+
+@lru_cache(maxsize=2)
+def read_tokenizers(path: str) -> list[Tokenizer]:
+    """Read the tokenizers that `write_tokenizers` wrote. Threads of a process share them."""
+    return [
+        Tokenizer.of(TokenizerSpec.of_plain(each["spec"]), each["unk_scope"])
+        for each in outputs.read_json(path)
+    ]
+
+
+def _measures(
+    tokenizers: Sequence[Tokenizer], group: Group, chunks: pa.RecordBatch
+) -> Iterator[tuple[MeasureKey, Measures]]:
+    for number, tokenizer in enumerate(tokenizers if len(chunks) else ()):
+        yield (number, group), measure(tokenizer, chunks["word"], chunks["count"])
+
+
+# --- Steps ----------------------------------------------------------------------------------------
+
+
+@beam.typehints.with_output_types(tuple[int, Any])
+class CountChunks(beam.DoFn):
+    """Count the chunks of ranges of texts. Emits chunks that may occur again by partition, with
+    their group. Long chunks are measured immediately, so that text without spaces does not go
+    through the shuffle."""
+
+    def __init__(self, stored: str, options: MeasureOptions, partitions: int) -> None:
+        self.stored, self.options, self.partitions = stored, options, partitions
+
+    def start_bundle(self) -> None:
+        self.tokenizers = read_tokenizers(self.stored)
+        self.counter = _kernel.WordCounter.of_chunks(most_bytes=self.options.worker_memory)
+        self.sums: Counter[MeasureKey] = Counter()
+        self.groups: set[Group] = set()
+
+    def process(self, part: Range) -> Iterator[Any]:
+        columns = self.options.text_column, self.options.group_column
+        for _ in count_texts(self.counter, part, *columns, self._add_batch):
+            yield from self._take()
+
+    def _add_batch(self, batch: TextBatch) -> None:
+        self.sums[REPLACED, None] += batch.replaced
+        for group, size in _bytes_by_group(batch):
+            self.sums[TEXT_BYTES, group] += size
+
+    def finish_bundle(self) -> Iterator[Any]:
+        for element in self._take():
+            if isinstance(element, TaggedOutput):
+                element.value = GlobalWindows.windowed_value(element.value)
+                yield element
+            else:
+                yield GlobalWindows.windowed_value(element)
+        self.sums[REPLACED, None] += self.counter.replaced
+        for item in self.sums.items():
+            yield TaggedOutput(MEASURED, GlobalWindows.windowed_value(item))
+
+    def _take(self) -> Iterator[Any]:
+        """Emit the tables of the counter. Each is released before the next one is measured."""
+        tables = self.counter.take(self.partitions)
+        tables.reverse()
+        while tables:
+            partition, group, _, table = tables.pop()
+            self.groups.add(group)
+            chunks = pa.record_batch(table)
+            is_long = pc.greater(pc.binary_length(chunks["word"]), LONG_CHUNK)
+            yield partition, (group, to_bytes(chunks.filter(pc.invert(is_long)), SHUFFLED))
+            for item in _measures(self.tokenizers, group, chunks.filter(is_long)):
+                yield TaggedOutput(MEASURED, item)
+        check_groups(self.groups, self.options.group_column)
+
+
+def _bytes_by_group(batch: TextBatch) -> Iterable[tuple[Group, int]]:
+    """Return the bytes of the texts of a batch by group."""
+    if batch.groups is None:
+        return [(None, batch.bytes)]
+    sizes = pc.fill_null(pc.binary_length(batch.texts), 0)
+    table = pa.table({"group": batch.groups, "bytes": sizes})
+    sums = table.group_by("group").aggregate([("bytes", "sum")])
+    return zip(*(sums[name].to_pylist() for name in ("group", "bytes_sum")), strict=True)
+
+
+@dataclass
+class MeasurePartition(beam.DoFn):
+    """Measure the chunks of a partition, whose partial tables are merged as far as memory goes."""
+
+    stored: str
+    max_bytes: int
+
+    def process(
+        self, partition: tuple[int, Iterable[tuple[Group, bytes]]]
+    ) -> Iterator[tuple[MeasureKey, Measures]]:
+        groups: dict[Group, SortedWords] = {}
+        held = 0
+        for group, table in partition[1]:
+            merged = groups.setdefault(group, SortedWords())
+            held -= merged.nbytes
+            merged.add(from_bytes(table))
+            held += merged.nbytes
+            if held > self.max_bytes:
+                yield from self._measures(groups)
+                groups, held = {}, 0
+        yield from self._measures(groups)
+
+    def _measures(self, groups: dict[Group, SortedWords]) -> Iterator[tuple[MeasureKey, Measures]]:
+        for group, chunks in groups.items():
+            yield from _measures(read_tokenizers(self.stored), group, chunks.merge())
+
+
+@dataclass
+class MeasureWords(beam.DoFn):
+    """Measure the words of row groups of a word table."""
+
+    stored: str
+
+    def process(self, part: WordRange) -> Iterator[tuple[MeasureKey, Measures]]:
+        words = read_words(part)
+        try:
+            yield from _measures(read_tokenizers(self.stored), None, words)
+        except InputError as error:
+            raise InputError(f"{part.path} row group {part.row_group}: {error.template}") from error
+        add_metrics(bytes=text_bytes(part), input=text_bytes(part))
+
+
+class Sum(beam.CombineFn):
+    """Add up measures, or numbers."""
+
+    def create_accumulator(self) -> Any:
+        return None
+
+    def add_input(self, mutable_accumulator: Any, element: Any) -> Any:
+        return element if mutable_accumulator is None else mutable_accumulator + element
+
+    def merge_accumulators(self, accumulators: Iterable[Any]) -> Any:
+        total = None
+        for other in accumulators:
+            if other is not None:
+                total = self.add_input(total, other)
+        return total
+
+    def extract_output(self, accumulator: Any) -> Any:
+        return accumulator
+
+
+# --- Sums for the driver --------------------------------------------------------------------------
+
+
+@dataclass
+class WriteSums(beam.PTransform):
+    """Write sums to `SUM_FILES` files in a directory. A retry writes the same content."""
+
+    directory: str
+
+    def expand(self, sums: beam.PCollection) -> beam.PCollection:
+        return (
+            sums
+            | "choose file" >> beam.Map(_with_file).with_output_types(tuple[int, Any])
+            | "group files" >> beam.GroupByKey()
+            | "write sums" >> beam.MapTuple(self.write)
+        )
+
+    def write(self, file: int, sums: Iterable[tuple[MeasureKey, Any]]) -> None:
+        """Write a file."""
+        plain = [[key, v.plain() if isinstance(v, Measures) else v] for key, v in sums]
+        path = join(self.directory, SUM_FILE.format(file))
+        outputs.write_bytes(path, json.dumps(plain).encode())
+
+
+def _with_file(item: tuple[MeasureKey, Any]) -> tuple[int, Any]:
+    return zlib.crc32(json.dumps(item[0]).encode()) % SUM_FILES, item
+
+
+def read_sums(directory: str) -> dict[MeasureKey, Any]:
+    """Read the sums of all files."""
+    found: dict[MeasureKey, Any] = {}
+    for number in range(SUM_FILES):
+        path = join(directory, SUM_FILE.format(number))
+        for (key, group), value in outputs.read_json(path) or ():
+            found[key, group] = value if isinstance(key, str) else Measures.of_plain(value)
+    return found

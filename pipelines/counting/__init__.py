@@ -1,3 +1,9 @@
-"""The job `count` (`count`), its steps (`steps`, `parts`), sums of what it reads (`totals`), its
-options (`options`), the word table that it writes and that training reads (`word_table`), and
-`--follow` (`follow`)."""
+"""The job `count`: texts to a word table.
+
+count.py        the job and its pipeline
+steps.py        counting ranges of the input, and merging partial tables
+parts.py        the parts of a word table, from sorted partitions
+spill.py        partial tables on their way from step to step
+totals.py       sums over the input, and the weights of groups
+word_table.py   word tables on disk
+"""

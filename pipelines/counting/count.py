@@ -1,13 +1,12 @@
-"""The job `count`: makes a word table from text shards and from other word tables.
+"""The job `count`: make a word table from texts and other word tables.
 
-    ranges of input ─ count ─┬─▶ (partition, partial table) ─ merge ─▶ sorted tables ─┐
-                             └─▶ totals ─ weights of groups ─▶ (to merge)             │
-                                            parts, in order ◀─ split by rank ◀────────┘
+    ranges ─ count ─┬─▶ partial tables ─ group by partition ─ merge ─▶ sorted partitions ─┐
+                    └─▶ totals ─▶ weights of groups ─▶ (merge)                            │
+                                             parts ◀─ group by part ◀─ split by rank ◀────┘
 
-Each worker counts into its own table. When the memory of the table is used up, it is passed on,
-ordered by word, so that partitions can be merged as streams. Where there is so much text that a
-partition may be too large for a worker, one that is goes through a second shuffle, in pieces.
-`pipelines.counting.word_table` says what a word table is.
+Each worker counts into its own table. A full table is emitted, partitioned by the hash of the word
+and sorted, so that partial tables are merged as streams. In large inputs a partition may exceed the
+memory of a worker, and is then divided by a second shuffle.
 """
 
 from __future__ import annotations
@@ -19,14 +18,23 @@ from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
+from apache_beam.pvalue import AsSingleton
 
 from pipelines.beam import ReadPlan, is_local, pipeline_options, run_pipeline, write_plan
 from pipelines.counting.options import CountingOptions, CountOptions
-from pipelines.counting.parts import WriteWordTable
+from pipelines.counting.parts import WriteParts
 from pipelines.counting.spill import Spill
-from pipelines.counting.steps import CountRanges, MergeWords, Partitions, bytes_of, input_bytes
+from pipelines.counting.steps import (
+    TOTALS,
+    CountRange,
+    Partitions,
+    input_bytes,
+    merge_tables,
+    text_bytes,
+)
 from pipelines.counting.totals import (
     ONE,
+    SumTotals,
     Totals,
     check_sums,
     group_weights,
@@ -36,7 +44,7 @@ from pipelines.counting.totals import (
 from pipelines.counting.word_table import (
     MANIFEST,
     PART,
-    TOTALS,
+    SUMS,
     WordRange,
     WordTable,
     files_of,
@@ -58,9 +66,9 @@ from wordpiece_core.tokenizer.models import AddedToken
 from wordpiece_core.uri import is_uri
 
 RANGE_BYTES = 4 << 20  # minimum bytes of input per element
-MOST_RANGES = 8192  # approximately
-PLAN = "plan.jsonl"  # while the job runs
-READ = ("rows", "nulls", "bytes", "replaced")  # of the text, not of its words
+MAX_RANGES = 8192  # approximately
+PLAN = "plan.jsonl"  # exists while the job runs
+TEXT_SUMS = ("rows", "nulls", "bytes", "replaced")  # of the text, not of its words
 
 
 def count_job(
@@ -71,14 +79,13 @@ def count_job(
     split_at: Sequence[AddedToken] | None = None,
 ) -> WordTable:
     """Count the words of the inputs into a word table, and add the counts of the word tables to
-    merge.
+    merge. An old table is replaced when the new one is complete.
 
     Args:
-        own: Directories that are not inputs, like the output.
-        split_at: The tokens that split texts, if they are not just the `special_tokens`.
+        own: Directories that are not inputs, in addition to the output.
+        split_at: Tokens that split texts; by default the `special_tokens`.
 
-    Raises InputError, StorageError, OutputError and OptionError. An old table is replaced when the
-    new one is complete. A directory that holds anything else is not changed.
+    Raises InputError, StorageError, OutputError and OptionError.
     """
     options = options.checked()
     output = path(options.output)
@@ -86,77 +93,75 @@ def count_job(
     options = replace(options, **vars(text_of(tables, options.select(TextOptions))))
     quoting = not options.no_quoting
     files = inputs.resolve(paths(options.inputs), [output, *own], quoting=quoting)
-    ranges = all_ranges(files, tables, options)
+    ranges: list[Range | WordRange] = [
+        *text_ranges(files, options.text_column, options.group_column),
+        *(part for table in tables for part in word_ranges(table)),
+    ]
     if split_at is None:
         split_at = tokens_in_texts(options.special_tokens or ())
     total = sum(map(input_bytes, ranges))
     with exclusive_lock(output), new_table(output) as publication:
         with progress.stage("count", "input", total, starts_again=True):
-            run(ranges, publication, options, split_at)
-        return finish_table(publication, options, tables, split_at)
+            count_ranges(ranges, publication, options, split_at)
+        return _publish(publication, options, tables, split_at)
 
 
-def run(
+def count_ranges(
     ranges: Sequence[Range | WordRange],
     publication: Publication,
     options: CountOptions,
-    split_at: Sequence[AddedToken] = (),
+    split_at: Sequence[AddedToken],
 ) -> None:
-    """Count ranges into parts and totals, which wait to be published."""
+    """Count ranges into the parts of a word table and their totals, in staging."""
     counting, beam_args = options.select(CountingOptions), options.beam_args
-    partitions = Partitions.of(sum(map(bytes_of, ranges)), options.worker_memory)
-    largest_first = sorted(ranges, key=bytes_of, reverse=True)
+    partitions = Partitions.for_text(sum(map(text_bytes, ranges)), options.worker_memory)
+    spill = Spill.for_run(publication, is_local=is_local(pipeline_options(beam_args)))
     plan = publication.place(PLAN)
-    write_plan(plan, largest_first)
-    spill = Spill.in_run(publication, is_local=is_local(pipeline_options(beam_args)))
+    write_plan(plan, sorted(ranges, key=text_bytes, reverse=True))
+    count_range = CountRange(counting, partitions.number, spill, split_at)
 
     def build(pipeline: beam.Pipeline) -> None:
-        words, totals = (
-            pipeline
-            | "ranges" >> ReadPlan(plan, _range_of)
-            | "count" >> CountRanges(counting, partitions.number, spill, split_at)
+        ranges = pipeline | "ranges" >> ReadPlan(plan, range_of)
+        counted = ranges | beam.ParDo(count_range).with_outputs(TOTALS, main="words")
+        sum_totals = beam.CombineGlobally(SumTotals()).without_defaults()
+        totals = counted[TOTALS] | "sum totals" >> sum_totals
+        weights = []
+        if options.group_column is not None:
+            smooth = beam.Map(group_weights, options.smoothing_exponent)
+            weights.append(AsSingleton(totals | "weights" >> smooth))
+        merged = merge_tables(
+            counted.words, counting, options.min_word_count, partitions, spill, weights
         )
-        (
-            words
-            | "merge" >> MergeWords(counting, options.min_word_count, totals, partitions, spill)
-            | "write" >> WriteWordTable(publication, partitions.are_one, spill)
-        )
-        totals | "write totals" >> beam.Map(write_totals, publication)
+        _ = merged | "parts" >> WriteParts(publication, spill, partitions.is_one)
+        _ = totals | "write totals" >> beam.Map(write_totals, publication)
 
     run_pipeline(build, beam_args)
 
 
-def _range_of(fields: dict[str, Any]) -> Range | WordRange:
+def range_of(fields: dict[str, Any]) -> Range | WordRange:
+    """Return the range of an element of a plan."""
     if "file" not in fields:
         return WordRange(**fields)
     file, rows = InputFile(**fields.pop("file")), fields.pop("rows")
     return Range(file, rows=None if rows is None else tuple(rows), **fields)
 
 
-def all_ranges(
-    files: Sequence[InputFile], tables: Sequence[WordTable], options: CountOptions
-) -> list[Range | WordRange]:
-    """The ranges of files, and those of word tables."""
-    of_text = text_ranges(files, options.text_column, options.group_column)
-    return [*of_text, *(part for table in tables for part in word_ranges(table))]
-
-
 def text_ranges(
     files: Sequence[InputFile], text_column: str, group_column: str | None
 ) -> list[Range]:
-    """Files split into ranges, each of which is an element."""
-    range_bytes = max(RANGE_BYTES, sum(file.size for file in files) // MOST_RANGES)
+    """Split files into ranges, each of which is an element."""
+    range_bytes = max(RANGE_BYTES, sum(file.size for file in files) // MAX_RANGES)
     return inputs.plan(files, text_column, range_bytes, group_column=group_column)
 
 
 def _tables_to_merge(options: CountOptions) -> list[WordTable]:
-    """The tables to merge, each once. OptionError if their counts cannot be added."""
+    """Read the tables to merge, each once. Raises OptionError if their counts cannot be added."""
     output = path(options.output)
     places = {
         place if is_uri(place) else os.path.realpath(place): place for place in paths(options.merge)
     }
     if (output if is_uri(output) else os.path.realpath(output)) in places:
-        # If the job were killed and run again, it would add the inputs twice.
+        # A job that is killed and run again would add the inputs twice.
         raise OptionError(f"{opt.merge}: {output} is also the output; choose another directory")
     tables = [read_word_table(place) for place in places.values()]
     for table in tables:
@@ -169,27 +174,29 @@ def _tables_to_merge(options: CountOptions) -> list[WordTable]:
     return tables
 
 
-def finish_table(
+def _publish(
     publication: Publication,
     options: CountOptions,
     tables: Sequence[WordTable],
-    split_at: Sequence[AddedToken] = (),
+    split_at: Sequence[AddedToken],
 ) -> WordTable:
     """Publish the parts in staging as a table, which replaces an old one. The words of merged
-    `tables` have been counted again; the rows and bytes that those tables were made from are in
-    their manifests. InputError if there is no word."""
+    tables have been counted again; the sums of their texts are in their manifests.
+
+    Raises InputError if there is no word.
+    """
     totals, text = read_totals(publication), options.select(TextOptions)
     counts = totals.counts.copy()
     for table in tables:
-        counts.update({name: n for name, n in table.totals.items() if name in READ})
+        counts.update({name: n for name, n in table.totals.items() if name in TEXT_SUMS})
     check_sums(counts)
     smoothing = _smoothing(totals, options)
     staged = publication.staging.place(publication.run)
     parts = [name for name in outputs.list_directory(staged) if re.fullmatch(PART, name)]
     rows = sum(part.rows for part in word_ranges(WordTable(staged, parts)))
     if not rows:
-        raise InputError(_why_no_word(counts, options.min_word_count, smoothing))
-    sums = {key: counts[key] for key in TOTALS} | {"distinct_words": rows}
+        raise InputError(_no_word_error(counts, options.min_word_count, smoothing))
+    sums = {key: counts[key] for key in SUMS} | {"distinct_words": rows}
     special = {token.content for token in split_at}
     special = special.intersection(*(table.special_tokens for table in tables))
     made: dict[str, Any] = {
@@ -198,14 +205,13 @@ def finish_table(
         "special_tokens": sorted(special),
     }
     manifest = {"parts": parts, "text": text.to_dict(), **made, **sums}
-
     publication.stage_json(MANIFEST, manifest)
     publication.publish([*parts, MANIFEST], files_of(publication.output))
     return WordTable(publication.output, parts, sums, text, **made)
 
 
 def _smoothing(totals: Totals, options: CountingOptions) -> dict[str, Any] | None:
-    """See `WordTable.smoothing`."""
+    """Return the value of `WordTable.smoothing`."""
     if options.group_column is None:
         return None
     weights = group_weights(totals, options.smoothing_exponent)
@@ -220,10 +226,10 @@ def _smoothing(totals: Totals, options: CountingOptions) -> dict[str, Any] | Non
     }
 
 
-def _why_no_word(
+def _no_word_error(
     totals: Mapping[str, int], min_word_count: int, smoothing: dict[str, Any] | None
 ) -> str:
-    """What has left no word, and what to do about it."""
+    """Explain why there is no word, and what to change."""
     rows, words, size = (totals.get(name, 0) for name in ("rows", "words", "bytes"))
     if words:
         smoothed = " when it is smoothed" if smoothing is not None else ""

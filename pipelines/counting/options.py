@@ -14,7 +14,7 @@ from wordpiece_core.symbols import SPECIAL_TOKENS
 
 
 def usual_special_tokens(text: TextOptions) -> tuple[str, ...]:
-    """Return the special tokens of a training on such words that names none."""
+    """Return the special tokens of a training that does not name any."""
     return (END_OF_TEXT,) if text.holds_spaces else SPECIAL_TOKENS
 
 

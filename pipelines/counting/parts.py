@@ -1,5 +1,8 @@
-"""The last steps of `count`: tables that are partitioned by hash become the parts of a word table,
-which are in order. Where a part begins depends only on the words."""
+"""The parts of a word table, from sorted partitions.
+
+Partitions are disjoint and sorted like a word table. Sampled words are the boundaries of the parts,
+so where a part begins depends only on the words.
+"""
 
 from __future__ import annotations
 
@@ -13,70 +16,88 @@ import apache_beam as beam
 import pyarrow as pa
 
 from pipelines.counting.spill import Spill, Table
-from pipelines.counting.steps import ALL
 from pipelines.counting.word_table import write_part
 from pipelines.io.publishing import Publication
 from wordpiece_core import _kernel
 
 ROWS_PER_PART = 1_000_000  # approximately
-SAMPLE_EVERY = 4096  # words: a part begins at one of the sampled words
+SAMPLE_EVERY = 4096  # words per sampled word
 
-PartitionKey = tuple[int, str]
-"""Minus the count, and the word. Ascending keys are in the order of the table."""
+SortKey = tuple[int, str]
+"""The negative count and the word. Ascending keys have the order of the table."""
+Sample = tuple[int, list[SortKey]]
+"""The number of rows of a partition, and the keys of its sampled words."""
 
 
 @dataclass
-class WriteWordTable(beam.PTransform):
-    """From sorted tables without common words to Parquet parts, which are in order and wait to be
-    published. `is_one`: whether there is one such table."""
+class WriteParts(beam.PTransform):
+    """Write sorted partitions as the parts of a word table into staging.
+
+    Attributes:
+        is_one: True if there is only one partition.
+    """
 
     publication: Publication
-    is_one: bool
     spill: Spill
+    is_one: bool
 
     def expand(self, partitions: beam.PCollection) -> beam.PCollection:
         if self.is_one:
-            return partitions | "write parts" >> beam.Map(self.write_alone)
+            return partitions | "write parts" >> beam.Map(self.write_partition)
         boundaries = (
             partitions
-            | "sample" >> beam.Map(lambda words: (ALL, sample(self.spill.take(words))))
-            | "gather samples" >> beam.GroupByKey()
-            | "choose boundaries" >> beam.MapTuple(lambda _, samples: choose_boundaries(samples))
+            | "sample" >> beam.Map(lambda table: sample(self.spill.read(table)))
+            | "choose boundaries" >> beam.CombineGlobally(ChooseBoundaries()).without_defaults()
         )
         slices = beam.FlatMap(self.slices, beam.pvalue.AsSingleton(boundaries))
         return (
             partitions
             | "split" >> slices.with_output_types(tuple[int, Any])
-            | "gather parts" >> beam.GroupByKey()
-            | "write part" >> beam.MapTuple(self.write)
+            | "group parts" >> beam.GroupByKey()
+            | "write part" >> beam.MapTuple(self.write_slices)
         )
 
-    def slices(
-        self, partition: Table, boundaries: list[PartitionKey]
-    ) -> Iterator[tuple[int, Table]]:
-        """The slices of a partition, each with the number of its part."""
-        return self.spill.give(split(self.spill.take(partition), boundaries))
+    def slices(self, partition: Table, boundaries: list[SortKey]) -> Iterator[tuple[int, Table]]:
+        """Split a partition at the boundaries. Yields the number of a part, and its slice."""
+        return self.spill.emit(split(self.spill.read(partition), boundaries))
 
-    def write(self, part: int, slices: Iterable[Table]) -> None:
-        """Writes one part, from slices of all partitions."""
-        words = _kernel.join_word_tables([self.spill.take(words) for words in slices])
+    def write_slices(self, part: int, slices: Iterable[Table]) -> None:
+        """Merge the slices of a part, and write it."""
+        words = _kernel.join_word_tables([self.spill.read(table) for table in slices])
         write_part(self.publication, part, pa.record_batch(words))
 
-    def write_alone(self, partition: Table) -> None:
-        """Writes all parts, from the only partition."""
-        words = self.spill.take(partition)
-        for part, of_part in split(words, choose_boundaries([sample(words)])):
-            write_part(self.publication, part, of_part)
+    def write_partition(self, partition: Table) -> None:
+        """Write all parts of the only partition."""
+        words = self.spill.read(partition)
+        for part, rows in split(words, choose_boundaries([sample(words)])):
+            write_part(self.publication, part, rows)
 
 
-def sample(partition: pa.RecordBatch) -> tuple[int, list[PartitionKey]]:
-    """The number of rows of a partition, and the keys of some words, which are chosen by hash."""
+class ChooseBoundaries(beam.CombineFn):
+    """Choose the boundaries of the parts from the samples of all partitions."""
+
+    def create_accumulator(self) -> list[Sample]:
+        return []
+
+    def add_input(self, mutable_accumulator: list[Sample], element: Sample) -> list[Sample]:
+        mutable_accumulator.append(element)
+        return mutable_accumulator
+
+    def merge_accumulators(self, accumulators: Iterable[list[Sample]]) -> list[Sample]:
+        return [sample for samples in accumulators for sample in samples]
+
+    def extract_output(self, accumulator: list[Sample]) -> list[SortKey]:
+        return choose_boundaries(accumulator)
+
+
+def sample(partition: pa.RecordBatch) -> Sample:
+    """Sample the words of a partition by hash."""
     words = pa.record_batch(_kernel.draw_words(partition, SAMPLE_EVERY))
     return len(partition), [_key(words, row) for row in range(len(words))]
 
 
-def choose_boundaries(samples: Iterable[tuple[int, list[PartitionKey]]]) -> list[PartitionKey]:
-    """The keys at which the parts after the first begin. They do not depend on the partitions."""
+def choose_boundaries(samples: Iterable[Sample]) -> list[SortKey]:
+    """Return the keys at which the second and later parts begin."""
     samples = list(samples)
     rows = sum(count for count, _ in samples)
     keys = sorted(key for _, keys in samples for key in keys)
@@ -85,9 +106,9 @@ def choose_boundaries(samples: Iterable[tuple[int, list[PartitionKey]]]) -> list
 
 
 def split(
-    partition: pa.RecordBatch, boundaries: list[PartitionKey]
+    partition: pa.RecordBatch, boundaries: list[SortKey]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The slices of a sorted partition, each with the number of its part."""
+    """Split a sorted partition. Yields the number of a part, and its slice."""
     rows = range(len(partition))
     ends = [bisect_left(rows, key, key=lambda row: _key(partition, row)) for key in boundaries]
     for part, (start, end) in enumerate(pairwise([0, *ends, len(partition)])):
@@ -95,5 +116,5 @@ def split(
             yield part, partition.slice(start, end - start)
 
 
-def _key(batch: pa.RecordBatch, row: int) -> PartitionKey:
+def _key(batch: pa.RecordBatch, row: int) -> SortKey:
     return -batch["count"][row].as_py(), batch["word"][row].as_py()

@@ -1,13 +1,13 @@
-"""Tables that the steps of `count` pass to each other: as bytes, or spilled to files.
+"""Partial tables on their way from step to step: as bytes, or spilled to files.
 
-Beam's local runner holds in memory all that steps pass to each other. So in a local run that writes
-to a local directory, tables are written to files in staging, and elements say where they are. These
-files are deleted with the staging directory. On other runners, the elements are the tables.
+Beam's local runner holds in memory what steps pass to each other. So a local run with a local
+output writes tables to files in staging, and elements are references to them. The files are
+deleted with the staging directory. On other runners, the elements are the tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -22,57 +22,52 @@ from wordpiece_core.uri import is_uri
 
 Key = TypeVar("Key")
 Table = bytes | tuple[str, int, int]
-"""A record batch as bytes; or the name of a file in staging, the first byte there, and how many."""
+"""A record batch as bytes, or a reference: the name of a file in staging, the offset of the batch
+there, and its size."""
 
-SHUFFLED = "zstd"  # ordered words shrink to a third, and a runner may hold several copies of them
-TABLE_BYTES = 64 << 20  # 280,000 words; a larger table is not faster: it does not fit the CPU cache
-IN_FILES = "lz4"  # of a local disk, which is quick
+SHUFFLED = "zstd"  # sorted words shrink to a third, and a runner may hold several copies
+SPILLED = "lz4"  # faster, for local disks
+TABLE_BYTES = 64 << 20  # 280,000 words; a larger table does not fit the CPU cache
 
 
 @dataclass(frozen=True)
 class Spill:
-    """Passes tables from step to step. `publication`: in whose staging directory their files are;
-    None to pass them as bytes."""
+    """Pass tables from step to step.
+
+    Attributes:
+        publication: The publication whose staging directory has the files; None to pass bytes.
+    """
 
     publication: Publication | None = None
 
     @classmethod
-    def in_run(cls, publication: Publication, *, is_local: bool) -> Spill:
-        """By name, where all workers are on this machine and the output is on its disk."""
+    def for_run(cls, publication: Publication, *, is_local: bool) -> Spill:
+        """Spill to files if all workers and the output are on this machine."""
         return cls(publication if is_local and not is_uri(publication.output) else None)
 
-    def most_bytes(self, worker_memory: int) -> int:
-        """How large the table of a worker grows until it is passed on. That costs little by name,
-        so by name no more is taken than makes counting quicker."""
+    def table_bytes(self, worker_memory: int) -> int:
+        """Return the size at which a worker emits its table. Files make small tables cheap."""
         return worker_memory if self.publication is None else min(worker_memory, TABLE_BYTES)
 
-    def give(self, tables: Iterable[tuple[Key, object]]) -> Iterator[tuple[Key, Table]]:
-        """Tables of pyarrow or of the kernel as elements, each with its key."""
+    def emit(self, tables: Iterable[tuple[Key, object]]) -> Iterator[tuple[Key, Table]]:
+        """Make elements of tables of pyarrow or of the kernel, each with its key."""
         if self.publication is None:
             for key, table in tables:
                 yield key, to_bytes(table, SHUFFLED)
             return
-        encoded = [(key, to_bytes(table, IN_FILES)) for key, table in tables]
-        if encoded:
-            yield from self._write(self.publication, encoded)
-
-    def _write(
-        self, publication: Publication, encoded: Sequence[tuple[Key, bytes]]
-    ) -> Iterator[tuple[Key, Table]]:
-        name = f"spill-{new_id()}.arrow"
-
-        def write(stream: pa.NativeFile) -> None:
-            for _, table in encoded:
-                stream.write(table)
-
-        publication.write_passing(name, write)
-        start = 0
+        encoded = [(key, to_bytes(table, SPILLED)) for key, table in tables]
+        if not encoded:
+            return
+        name, start = f"spill-{new_id()}.arrow", 0
+        self.publication.write_passing(
+            name, lambda stream: stream.writelines(table for _, table in encoded)
+        )
         for key, table in encoded:
             yield key, (name, start, len(table))
             start += len(table)
 
-    def take(self, table: Table) -> pa.RecordBatch:
-        """The record batch of an element."""
+    def read(self, table: Table) -> pa.RecordBatch:
+        """Read the record batch of an element."""
         if isinstance(table, bytes):
             return from_bytes(table)
         assert self.publication is not None

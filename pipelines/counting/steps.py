@@ -1,14 +1,8 @@
-"""The steps of `count` that count and merge, as transforms.
-
-    CountRanges   ranges of input to partial tables, which are partitioned by word, and to totals
-    MergeWords    the partial tables of each partition to a sorted table
-
-`pipelines.counting.parts` has the last steps; `pipelines.counting.count` puts all together.
-"""
+"""The steps of `count`: count ranges of the input into partial tables, and merge these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -16,11 +10,12 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
+from apache_beam.pvalue import TaggedOutput
 from apache_beam.transforms.window import GlobalWindows
 
 from pipelines.counting.options import CountingOptions
 from pipelines.counting.spill import Spill, Table
-from pipelines.counting.totals import ONE, Group, Totals, add_totals, group_weights
+from pipelines.counting.totals import ONE, Group, Totals
 from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
 from pipelines.io import inputs
 from pipelines.io.inputs import Range
@@ -31,154 +26,143 @@ from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.tokenizer.models import AddedToken
 
-SHARE_OF_PARTITION = 4  # the text of a partition has at most 1/4 of a worker's memory
-MOST_PARTITION_BYTES = 1 << 30  # an Arrow array of strings holds 2 GiB
-PARTITION_SHARE_BYTES = 128 << 10  # the least memory of a worker for each partition
-LEAST_PIECE_BYTES = 32 << 10  # of a partition that is too large
-MOST_GROUPS = 10_000  # with more groups, the wrong column was chosen
-LEAST_MERGED_BYTES = 8 << 20  # of partial tables, which wait to be merged
+PARTITION_MEMORY = 4  # the text of a partition has at most 1/4 of the memory of a worker
+MAX_PARTITION_BYTES = 1 << 30  # an Arrow array of strings holds 2 GiB
+PARTITION_SHARE_BYTES = 128 << 10  # minimum memory of a worker for each partition
+MIN_PIECE_BYTES = 32 << 10  # minimum size of a piece of a large partition
+MAX_GROUPS = 10_000  # more groups mean that the wrong column was chosen
+MERGE_BYTES = 8 << 20  # partial tables wait until they have this size, and are then merged
 TABLE_ROW_BYTES = 24  # of a word table, approximately
-ALL = 0  # the only key, where all elements are gathered
+TOTALS, PIECES = "totals", "pieces"  # tags of outputs
 
 Partial = tuple[Group, Table]
-"""A group, and the counts of its words, ordered by word."""
+"""A group, and the counts of its words, sorted by word."""
 
 
-def bytes_of(part: Range | WordRange) -> int:
-    """The approximate bytes of text, or of words and counts, in a range."""
+def text_bytes(part: Range | WordRange) -> int:
+    """Return the approximate bytes of text, or of words and counts, in a range."""
     return part.bytes if isinstance(part, Range) else part.rows * TABLE_ROW_BYTES
 
 
 def input_bytes(part: Range | WordRange) -> int:
-    """The amount of input, by which progress is measured."""
-    return part.input_bytes if isinstance(part, Range) else bytes_of(part)
+    """Return the bytes of input in a range, by which progress is measured."""
+    return part.input_bytes if isinstance(part, Range) else text_bytes(part)
+
+
+# --- Partitions -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """How words are divided among workers, by hash. `number`: of partitions. `most_bytes`: of the
-    words of one that a worker holds. `pieces`: if one has more, it is divided into so many. No
-    result depends on these."""
+    """Division of the words among workers, by hash. No result depends on it.
+
+    Attributes:
+        number: Number of partitions.
+        max_bytes: Maximum bytes of the words of a partition that a worker holds.
+        pieces: Number of pieces that a larger partition is divided into.
+    """
 
     number: int
-    most_bytes: int
+    max_bytes: int
     pieces: int = 1
 
     @classmethod
-    def of(cls, total_bytes: int, worker_memory: int) -> Partitions:
-        """As many partitions as are needed for a worker to hold one, even if all words differ. But
-        there are not more than leave each some thousand words of a full table: smaller batches are
-        mostly overhead, and the shuffle holds all of them. (With thousands of partitions, tables of
-        1 MiB would need gigabytes.) Where that is too few, there are pieces. They are made of words
-        already merged, so their batches are not as small."""
-        most_bytes = min(worker_memory // SHARE_OF_PARTITION, MOST_PARTITION_BYTES)
-        wanted = -(-total_bytes // most_bytes)
+    def for_text(cls, total_bytes: int, worker_memory: int) -> Partitions:
+        """Choose partitions so that a worker can hold one even if all words differ.
+
+        There are at most so many that each gets some thousand words of a full table, because the
+        shuffle holds all batches, and small ones are mostly overhead. If that is too few, large
+        partitions are divided into pieces, whose words are merged already.
+        """
+        max_bytes = min(worker_memory // PARTITION_MEMORY, MAX_PARTITION_BYTES)
+        wanted = -(-total_bytes // max_bytes)
         number = max(min(wanted, worker_memory // PARTITION_SHARE_BYTES), 1)
-        pieces = min(-(-wanted // number), most_bytes // LEAST_PIECE_BYTES)
-        return cls(number, most_bytes, max(pieces, 1))
+        pieces = min(-(-wanted // number), max_bytes // MIN_PIECE_BYTES)
+        return cls(number, max_bytes, max(pieces, 1))
 
     @property
-    def are_one(self) -> bool:
-        """Whether all words are together."""
+    def is_one(self) -> bool:
+        """True if all words are in one partition."""
         return self.number * self.pieces == 1
 
 
-@dataclass
-class CountRanges(beam.PTransform):
-    """From ranges of input to pairs of a partition and a partial table, and to the totals, which
-    are one element."""
+# --- Counting -------------------------------------------------------------------------------------
 
-    options: CountingOptions
-    partitions: int
-    spill: Spill
-    split_at: Sequence[AddedToken] = ()
 
-    def expand(self, ranges: beam.PCollection) -> tuple[beam.PCollection, beam.PCollection]:
-        given = (self.options, self.partitions, self.spill, self.split_at)
-        count_range = _CountRange(*given)
-        counted = ranges | beam.ParDo(count_range).with_outputs("totals", main="words")
-        totals = (
-            counted.totals
-            | "gather totals" >> beam.GroupByKey()
-            | "add totals" >> beam.MapTuple(lambda _, totals: add_totals(totals))
+def count_texts(
+    counter: _kernel.WordCounter,
+    part: Range,
+    text_column: str,
+    group_column: str | None,
+    on_batch: Callable[[TextBatch], None],
+) -> Iterator[None]:
+    """Count the texts of a range. Yields when the counter is full, and must be emptied.
+
+    A compressed file is one range of any size, so another thread reads and decompresses it.
+
+    Args:
+        on_batch: Called with each batch before it is counted.
+    """
+    threads = 1 if part.file.compression else 0
+    read = partial(inputs.read_texts, part, text_column, group_column, on_read=add_input)
+    with closing(ahead(read, threads)) as batches:
+        for batch in batches:
+            on_batch(batch)
+            texts, groups = batch.texts, batch.groups
+            while len(texts):
+                done = counter.count(texts, groups)
+                texts, groups = texts[done:], None if groups is None else groups[done:]
+                if counter.is_full:
+                    yield
+            read_bytes = 0 if part.file.compression else batch.bytes
+            add_metrics(bytes=batch.bytes, input=read_bytes, rows=len(batch.texts))
+
+
+def check_groups(groups: Sized, column: str | None) -> None:
+    """Raise OptionError for more groups than there are languages or sources."""
+    if len(groups) > MAX_GROUPS:
+        raise OptionError(
+            f"more than {MAX_GROUPS:,} values in {opt.group_column} {column!r}; choose a column of"
+            " languages or sources"
         )
-        return counted.words, totals
-
-
-class CountTexts(beam.DoFn):
-    """The base of steps that count texts into one table for each bundle. A full table is passed on,
-    and counting begins with an empty one."""
-
-    options: Any  # with a `text_column` and a `group_column`
-    counter: _kernel.WordCounter
-
-    def counted(self, part: Range) -> Iterator[Any]:
-        """Counts the texts of a range, and gives what `taken` gives whenever the table is full. A
-        compressed file is one range, however large it is, so another thread reads and decompresses
-        it, while this one counts."""
-        columns = (self.options.text_column, self.options.group_column)
-        threads = 1 if part.file.compression else 0
-        read = partial(inputs.read_texts, part, *columns, on_read=add_input)
-        with closing(ahead(read, threads)) as batches:
-            for batch in batches:
-                self.begin_batch(batch)
-                texts, groups = batch.texts, batch.groups
-                while len(texts):
-                    done = self.counter.count(texts, groups)
-                    texts, groups = texts[done:], None if groups is None else groups[done:]
-                    if self.counter.is_full:
-                        yield from self.taken()
-                own = 0 if part.file.compression else batch.bytes
-                add_metrics(bytes=batch.bytes, input=own, rows=len(batch.texts))
-
-    def start_bundle(self) -> None:
-        self.replaced = 0
-
-    def begin_batch(self, batch: TextBatch) -> None:
-        """Add the figures of a batch before its texts are counted."""
-        self.replaced += batch.replaced
-
-    def taken(self) -> Iterator[Any]:
-        """The tables of the counter as elements. The counter is empty afterwards."""
-        raise NotImplementedError
-
-    def check_groups(self, groups: Sized) -> None:
-        """OptionError for more groups than languages or sources are."""
-        if len(groups) > MOST_GROUPS:
-            raise OptionError(
-                f"more than {MOST_GROUPS:,} values in {opt.group_column}"
-                f" {self.options.group_column!r}; choose a column of languages or sources"
-            )
 
 
 @beam.typehints.with_output_types(tuple[int, Any])
-class _CountRange(CountTexts):
-    """Counts words, of texts and of word tables."""
+class CountRange(beam.DoFn):
+    """Count the words of ranges of texts and word tables, in one table per bundle. Emits partial
+    tables by partition when the table is full, and the totals of the bundle."""
 
     def __init__(
         self,
         options: CountingOptions,
         partitions: int,
         spill: Spill,
-        split_at: Sequence[AddedToken],
+        split_at: Sequence[AddedToken] = (),
     ) -> None:
-        self.options: CountingOptions = options
-        self.partitions, self.spill = partitions, spill
+        self.options, self.partitions, self.spill = options, partitions, spill
         self.split_at = [token.for_kernel() for token in split_at]
 
     def start_bundle(self) -> None:
-        super().start_bundle()
-        most_bytes = self.spill.most_bytes(self.options.worker_memory)
-        self.counter = _kernel.WordCounter(
-            self.options.for_kernel(), most_bytes=most_bytes, split_at=self.split_at
-        )
+        table_bytes = self.spill.table_bytes(self.options.worker_memory)
+        text = self.options.for_kernel()
+        self.counter = _kernel.WordCounter(text, most_bytes=table_bytes, split_at=self.split_at)
         self.totals = Totals()
 
     def process(self, part: Range | WordRange) -> Iterator[tuple[int, Partial]]:
-        yield from self._add(part) if isinstance(part, WordRange) else self.counted(part)
+        full = self._add_words(part) if isinstance(part, WordRange) else self._count_texts(part)
+        for _ in full:
+            yield from self._take()
 
-    def _add(self, part: WordRange) -> Iterator[tuple[int, Partial]]:
-        """Adds the words of a table as they are. They were normalized when they were counted."""
+    def _count_texts(self, part: Range) -> Iterator[None]:
+        columns = self.options.text_column, self.options.group_column
+        return count_texts(self.counter, part, *columns, self._add_replaced)
+
+    def _add_replaced(self, batch: TextBatch) -> None:
+        self.totals.counts["replaced"] += batch.replaced
+
+    def _add_words(self, part: WordRange) -> Iterator[None]:
+        """Add the words of a table, which are normalized already. Yields when the counter is
+        full."""
         words = read_words(part)
         for start in range(0, len(words), ROWS_PER_GROUP):
             try:
@@ -187,27 +171,25 @@ class _CountRange(CountTexts):
                 place = f"{part.path} row group {part.row_group}"
                 raise InputError(f"{place}: {error.template}") from error
             if self.counter.is_full:
-                yield from self.taken()
-        add_metrics(bytes=bytes_of(part), input=bytes_of(part))
+                yield
+        add_metrics(bytes=text_bytes(part), input=text_bytes(part))
 
     def finish_bundle(self) -> Iterator[Any]:
-        for element in self.taken():
+        for element in self._take():
             yield GlobalWindows.windowed_value(element)
         counter, counts = self.counter, self.totals.counts
         counts.update(rows=counter.rows, nulls=counter.nulls, bytes=counter.bytes)
-        counts.update(words=self.totals.groups.total())
-        counts.update(replaced=self.replaced + counter.replaced)
-        totals = GlobalWindows.windowed_value((ALL, self.totals))
-        yield beam.pvalue.TaggedOutput("totals", totals)
+        counts.update(words=self.totals.groups.total(), replaced=counter.replaced)
+        yield TaggedOutput(TOTALS, GlobalWindows.windowed_value(self.totals))
 
-    def taken(self) -> Iterator[tuple[int, Partial]]:
-        for (partition, group), table in self.spill.give(self._tables()):
+    def _take(self) -> Iterator[tuple[int, Partial]]:
+        """Emit the tables of the counter, and empty it."""
+        for (partition, group), table in self.spill.emit(self._tables()):
             yield partition, (group, table)
-        self.check_groups(self.totals.groups)
+        check_groups(self.totals.groups, self.options.group_column)
 
     def _tables(self) -> Iterator[tuple[tuple[int, Group], object]]:
-        """What has been counted, by partition and group. Each table is let go when the next one is
-        asked for."""
+        """Yield the tables by partition and group. Each is released before the next one."""
         tables = self.counter.take(self.partitions)
         tables.reverse()
         while tables:
@@ -217,32 +199,27 @@ class _CountRange(CountTexts):
             yield (partition, group), words
 
 
-@dataclass
-class MergeWords(beam.PTransform):
-    """From (partition, partial tables) to tables without common words, in the order of word tables:
-    one for each partition, or piece of a partition. Counts are smoothed across groups by weights
-    that are made from the totals."""
+# --- Merging --------------------------------------------------------------------------------------
 
-    options: CountingOptions
-    min_count: int
-    totals: beam.PCollection
-    partitions: Partitions
-    spill: Spill
 
-    def expand(self, words: beam.PCollection) -> beam.PCollection:
-        grouped = words | beam.GroupByKey()
-        if self.partitions.pieces > 1:
-            divide = beam.ParDo(_Divide(self.partitions, self.spill))
-            held = grouped | "divide" >> divide.with_outputs("pieces", main="whole")
-            pieces = held.pieces | "group pieces" >> beam.GroupByKey()
-            grouped = (held.whole, pieces) | "all" >> beam.Flatten()
-        weights = []
-        if self.options.group_column is not None:
-            exponent = self.options.smoothing_exponent
-            of_groups = self.totals | "weights" >> beam.Map(group_weights, exponent)
-            weights.append(beam.pvalue.AsSingleton(of_groups))
-        merge = beam.Map(merge_partition, self.spill, self.min_count, *weights)
-        return grouped | merge.with_output_types(Any)
+def merge_tables(
+    tables: beam.PCollection,
+    options: CountingOptions,
+    min_count: int,
+    partitions: Partitions,
+    spill: Spill,
+    weights: Sequence[beam.pvalue.AsSideInput],
+) -> beam.PCollection:
+    """Merge partial tables into one sorted table per partition, or per piece of a partition. Counts
+    are multiplied by the weights of their groups, if there are weights."""
+    grouped = tables | "group partitions" >> beam.GroupByKey()
+    if partitions.pieces > 1:
+        divide = beam.ParDo(DividePartition(partitions, spill))
+        divided = grouped | "divide" >> divide.with_outputs(PIECES, main="complete")
+        pieces = divided[PIECES] | "group pieces" >> beam.GroupByKey()
+        grouped = (divided.complete, pieces) | "all" >> beam.Flatten()
+    merge = beam.Map(merge_partition, spill, min_count, *weights)
+    return grouped | "merge" >> merge.with_output_types(Any)
 
 
 def merge_partition(
@@ -251,23 +228,22 @@ def merge_partition(
     min_count: int,
     weights: Mapping[Group, int] | None = None,
 ) -> Table:
-    """Adds up equal words, each count times the weight of its group. The result is in the order of
-    word tables."""
-    _, partials = partition
+    """Add up equal words, each count times the weight of its group. The result is sorted like a
+    word table."""
     groups: dict[Group, SortedWords] = {}
-    for group, words in partials:
-        groups.setdefault(group, SortedWords()).add(spill.take(words))
+    for group, words in partition[1]:
+        groups.setdefault(group, SortedWords()).add(spill.read(words))
     tables = [(table, group) for group, words in groups.items() for table in words.tables]
     weight_of = [ONE if weights is None else weights[group] for _, group in tables]
     merged = _kernel.weigh_sorted_words([t for t, _ in tables], weight_of, min_count=min_count)
-    ((_, table),) = spill.give([(None, merged)])
+    ((_, table),) = spill.emit([(None, merged)])
     return table
 
 
 @beam.typehints.with_output_types(tuple[int, Any])
-class _Divide(beam.DoFn):
+class DividePartition(beam.DoFn):
     """Merge the partial tables of a partition. A partition with more words than a worker can hold
-    is divided into pieces."""
+    is divided into pieces, by the hash of the word."""
 
     def __init__(self, partitions: Partitions, spill: Spill) -> None:
         self.partitions, self.spill = partitions, spill
@@ -277,52 +253,52 @@ class _Divide(beam.DoFn):
         groups: dict[Group, SortedWords] = {}
         held, divided = 0, False
         for group, words in partials:
-            of_group = groups.setdefault(group, SortedWords())
-            held -= of_group.held_bytes
-            of_group.add(self.spill.take(words))
-            held += of_group.held_bytes
-            if held > self.partitions.most_bytes:
+            merged = groups.setdefault(group, SortedWords())
+            held -= merged.nbytes
+            merged.add(self.spill.read(words))
+            held += merged.nbytes
+            if held > self.partitions.max_bytes:
                 held = sum(words.merge().nbytes for words in groups.values())
-                if held > self.partitions.most_bytes // 2:
+                if held > self.partitions.max_bytes // 2:
                     yield from self._pieces(groups)
                     groups, held, divided = {}, 0, True
         if divided:
             yield from self._pieces(groups)
         else:
-            merged = ((group, words.merge()) for group, words in groups.items())
-            yield number, list(self.spill.give(merged))
+            tables = ((group, words.merge()) for group, words in groups.items())
+            yield number, list(self.spill.emit(tables))
 
-    def _pieces(self, groups: Mapping[Group, SortedWords]) -> Iterator[beam.pvalue.TaggedOutput]:
+    def _pieces(self, groups: Mapping[Group, SortedWords]) -> Iterator[TaggedOutput]:
         number = self.partitions.number * self.partitions.pieces
         for group, words in groups.items():
             parts = _kernel.partition_words(words.merge(), number)
-            for piece, part in self.spill.give(parts):
-                yield beam.pvalue.TaggedOutput("pieces", (piece, (group, part)))
+            for piece, part in self.spill.emit(parts):
+                yield TaggedOutput(PIECES, (piece, (group, part)))
 
 
 class SortedWords:
-    """Partial tables of a group, added one by one. Waiting tables are merged when they are as large
-    as what has been merged before. So little is held, and the time stays in proportion to the size
-    of all tables."""
+    """Sum of partial tables of a group. Waiting tables are merged when they are as large as the
+    merged table, so little memory is held, and the time is proportional to the size of all
+    tables."""
 
     def __init__(self) -> None:
         self.tables: list[pa.RecordBatch] = []
         self.merged_bytes = self.waiting_bytes = 0
 
     @property
-    def held_bytes(self) -> int:
-        """What the tables take."""
+    def nbytes(self) -> int:
+        """Bytes of all tables."""
         return self.merged_bytes + self.waiting_bytes
 
     def add(self, words: pa.RecordBatch) -> None:
-        """Adds a partial table, which must be ordered by word."""
+        """Add a partial table, which must be sorted by word."""
         self.tables.append(words)
         self.waiting_bytes += words.nbytes
-        if self.waiting_bytes > max(self.merged_bytes, LEAST_MERGED_BYTES):
+        if self.waiting_bytes > max(self.merged_bytes, MERGE_BYTES):
             self.merge()
 
     def merge(self) -> pa.RecordBatch:
-        """All tables as one."""
+        """Merge all tables into one, and return it."""
         merged = pa.record_batch(_kernel.merge_sorted_words(self.tables))
         self.tables, self.merged_bytes, self.waiting_bytes = [merged], merged.nbytes, 0
         return merged

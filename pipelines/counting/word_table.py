@@ -1,8 +1,8 @@
 """Word tables: directories of Parquet parts with the columns `word: string, count: int64`.
 
-Rows are ordered by count (descending), then by word (by code point), over all parts in the order of
-their names. A table is complete when it has its `_manifest.json`, which names its parts. How a
-table becomes complete is described in `pipelines.io.publishing`.
+Rows are sorted by count (descending), then by word (by code point), over all parts in the order of
+their names. A table is complete when it has its `_manifest.json`, which names its parts
+(`pipelines.io.publishing`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from wordpiece_core.uri import join
 MANIFEST = "_manifest.json"
 
 PART = r"part-\d{5,}\.parquet"
-TOTALS = ("rows", "nulls", "bytes", "words", "replaced")
+SUMS = ("rows", "nulls", "bytes", "words", "replaced")
 ROWS_PER_GROUP = 65_536
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
@@ -80,6 +80,11 @@ class WordTable(Summarized):
         error."""
         return word_ranges(self)
 
+    @property
+    def rows(self) -> int:
+        """Number of distinct words."""
+        return sum(part.rows for part in self.ranges)
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the rows, independent of their division into parts. Each row is hashed as
@@ -111,9 +116,15 @@ class WordTable(Summarized):
 
 @dataclass(frozen=True)
 class WordRange:
-    """A row group of a word table. `size`, `modified`: those of the part's file when the job was
-    planned. `number`: how many row groups of the table come before it; `first_rank`: how many
-    rows."""
+    """A row group of a word table.
+
+    Attributes:
+        path: The part.
+        size: Size of the part when the job was planned.
+        modified: Modification time of the part when the job was planned.
+        number: Number of row groups of the table before this one.
+        first_rank: Number of rows of the table before this one.
+    """
 
     path: str
     size: int
@@ -125,13 +136,15 @@ class WordRange:
 
     @property
     def name(self) -> str:
-        """A name that is unique in the table. Names sort in the order of the ranges."""
+        """Name that is unique in the table. Names sort in the order of the ranges."""
         return f"{self.number:09}"
 
 
 def prepare(output: str) -> Publication:
-    """Prepares a new table at `output`. An old table there stays until the new one is published.
-    OutputError if anything else is there."""
+    """Prepare a new table. An old table stays until the new one is published.
+
+    Raises OutputError if the directory contains other files.
+    """
     publication = Publication(output, MANIFEST)
     if storage.info(join(output, STAGING)) is not None:
         publication.recover()
@@ -150,17 +163,17 @@ def prepare(output: str) -> Publication:
 
 @contextmanager
 def new_table(output: str) -> Iterator[Publication]:
-    """Prepares a new table, which is abandoned if the block ends with an exception."""
+    """Prepare a new table, which is discarded if the block ends with an exception."""
     publication = prepare(output)
     try:
         yield publication
     except Exception:
-        publication.abandon()
+        publication.discard()
         raise
 
 
 def files_of(output: str) -> list[str]:
-    """The names that the files of the table at `output` may have; none if there is no table."""
+    """Return the names of the files of a table; none if there is no table."""
     manifest = outputs.read_json(join(output, MANIFEST))
     if not _is_table(manifest):
         return []
@@ -168,30 +181,29 @@ def files_of(output: str) -> list[str]:
 
 
 def part_name(part: int) -> str:
-    """The name of a part. Names sort in the order of the parts."""
+    """Return the name of a part. Names sort in the order of the parts."""
     return f"part-{part:05}.parquet"
 
 
 def _is_table(manifest: Any) -> bool:
-    """Whether a manifest is that of a word table. Encoded shards have another kind."""
+    """Return True for the manifest of a word table, not of another directory."""
     return isinstance(manifest, dict) and "parts" in manifest
 
 
 def write_part(publication: Publication, part: int, words: pa.RecordBatch) -> None:
-    """Writes a part into staging."""
+    """Write a part into staging."""
     publication.write(part_name(part), lambda stream: write_words(stream, words))
 
 
 def write_words(stream: pa.NativeFile, words: pa.RecordBatch) -> None:
-    """Writes words as a Parquet file, in row groups of `ROWS_PER_GROUP`."""
+    """Write words as a Parquet file, in row groups of `ROWS_PER_GROUP`."""
     starts = range(0, max(len(words), 1), ROWS_PER_GROUP)
     groups = (words.slice(start, ROWS_PER_GROUP) for start in starts)
     outputs.write_tables(stream, groups, words.schema, compression="zstd")
 
 
 def read_word_table(path: str) -> WordTable:
-    """Opens a table that `count` has finished, or any directory of Parquet files with the same
-    columns."""
+    """Open a finished word table, or any directory of Parquet files with the same columns."""
     names = outputs.list_directory(path)
     manifest = outputs.read_json(join(path, MANIFEST))
     if manifest is not None:
@@ -215,13 +227,13 @@ def read_word_table(path: str) -> WordTable:
 
 
 def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
-    """The table that a manifest describes. InputError if it is not as `count` writes it."""
+    """Return the table that a manifest describes. Raises InputError for other JSON."""
     try:
         parts = list(manifest["parts"])
         for part in parts:
             if not re.fullmatch(PART, part):
                 raise ValueError(f"{part!r} is not part of a word table")
-        totals = {name: index(manifest.get(name, 0)) for name in (*TOTALS, "distinct_words")}
+        totals = {name: index(manifest.get(name, 0)) for name in (*SUMS, "distinct_words")}
         text, least = TextOptions(**manifest["text"]), index(manifest.get("min_word_count", 1))
         smoothing = manifest.get("smoothing")
         if smoothing is not None:
@@ -236,14 +248,13 @@ def _read_manifest(directory: str, manifest: dict[str, Any]) -> WordTable:
 
 def text_of(tables: Sequence[WordTable], text: TextOptions) -> TextOptions:
     """Return the text options that the tables were counted with, or `text` for tables of unknown
-    origin. More text that is counted with them must have the same.
+    origin.
 
-    Raises OptionError if the tables differ, or if an option that is set in `text` differs from
-    them.
+    Raises OptionError if the tables differ, or if they differ from an option that is set in `text`.
     """
     known = [(table.path, table.text) for table in tables if table.text is not None]
     wanted = text.resolved()
-    # The pre-tokenizer first: that of gpt2 settles the other options too.
+    # The pre-tokenizer first, because gpt2 decides the other options too.
     names = sorted(wanted, key=lambda name: name != "pre_tokenizer")
     for path, options in known:
         first_path, first = known[0]
@@ -252,21 +263,19 @@ def text_of(tables: Sequence[WordTable], text: TextOptions) -> TextOptions:
             if value != other:
                 raise OptionError(
                     f"{opt[name]}: {path} was counted with {value}, but {first_path} with"
-                    f" {other}; count"
-                    " both texts with the same options"
+                    f" {other}; count both texts with the same options"
                 )
             if getattr(text, name) not in (None, ()) and wanted[name] != value:
                 raise OptionError(
                     f"{opt[name]}: {wanted[name]}, but {path} was counted with {value}; remove"
-                    " it, or"
-                    f" count the text again with it"
+                    " it, or count the text again with it"
                 )
     return known[0][1] if known else text
 
 
 def word_ranges(table: WordTable) -> list[WordRange]:
-    """The row groups of a table, in order. Checks the columns of each part, and that the number of
-    rows is that in the manifest."""
+    """Return the row groups of a table in order. Checks the columns of each part, and the number of
+    rows."""
     ranges: list[WordRange] = []
     rank = 0
     for file, groups in storage.in_parallel(lambda name: _row_groups(table, name), table.parts):
@@ -283,7 +292,7 @@ def word_ranges(table: WordTable) -> list[WordRange]:
 
 
 def _row_groups(table: WordTable, name: str) -> tuple[storage.Found, list[int]]:
-    """A part, and the number of rows in each of its row groups."""
+    """Return a part and the number of rows in each of its row groups."""
     path = join(table.path, name)
     try:
         file = storage.as_planned(path)
@@ -296,7 +305,7 @@ def _row_groups(table: WordTable, name: str) -> tuple[storage.Found, list[int]]:
 
 
 def read_words(part: WordRange) -> pa.RecordBatch:
-    """The rows of a range."""
+    """Read the rows of a range."""
     with open_parquet(part) as parquet:
         table = parquet.read_row_group(part.row_group, columns=["word", "count"])
     columns = [table["word"].combine_chunks(), table["count"].combine_chunks()]

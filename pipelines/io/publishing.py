@@ -93,7 +93,7 @@ class Publication:
         """Prepares for files to be staged. `recover` must have been called."""
         self.staging.claim()
 
-    def abandon(self) -> None:
+    def discard(self) -> None:
         """Delete the staged files, unless they are being published."""
         if storage.info(self.staging.place(MARKER)) is not None and not self.is_pending():
             self.staging.delete()

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 
-from pipelines.beam import run_pipeline
-from pipelines.comparing.steps import Spread, StoredTokenizers
-from pipelines.counting.steps import bytes_of
+from pipelines.beam import ReadPlan, run_pipeline, write_plan
+from pipelines.comparing.measuring import read_tokenizers, write_tokenizers
+from pipelines.counting.steps import text_bytes
 from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
 from pipelines.io import outputs
 from pipelines.progress import Progress, add_metrics
@@ -23,7 +23,7 @@ from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError
 from wordpiece_core.uri import join
 
-NOTABLE = "words.json"
+NOTABLE, PLAN = "words.json", "words-plan.jsonl"
 WORDS_AT_ONCE = 16_384
 
 
@@ -43,12 +43,13 @@ def notable_words(
     ranges = [part for part in word_ranges(table) if part.rows]
     if not ranges:
         raise InputError(f"{table.path}: no words in the table")
-    stored = StoredTokenizers.write(tokenizers, directory)
+    stored, plan = write_tokenizers(tokenizers, directory), join(directory, PLAN)
+    write_plan(plan, ranges)
 
     def build(pipeline: beam.Pipeline) -> None:
         (
             pipeline
-            | Spread(ranges)
+            | "ranges" >> ReadPlan(plan, lambda fields: WordRange(**fields))
             | "tokenize" >> beam.ParDo(_TokenizeWords(stored))
             | "combine" >> beam.CombineGlobally(combined)
             | "write" >> beam.Map(_write, join(directory, NOTABLE))
@@ -67,7 +68,7 @@ def _write(words: NotableWords, path: str) -> None:
 class _TokenizeWords(beam.DoFn):
     """Tokenizes the words of row groups, and emits the notable words of each bundle."""
 
-    def __init__(self, stored: StoredTokenizers) -> None:
+    def __init__(self, stored: str) -> None:
         self.stored = stored
 
     def start_bundle(self) -> None:
@@ -76,9 +77,9 @@ class _TokenizeWords(beam.DoFn):
     def process(self, part: WordRange) -> None:
         words = read_words(part)
         for start in range(0, len(words), WORDS_AT_ONCE):
-            found = tokenize_words(words.slice(start, WORDS_AT_ONCE), self.stored.read())
+            found = tokenize_words(words.slice(start, WORDS_AT_ONCE), read_tokenizers(self.stored))
             self.notable = combined([self.notable, found])
-        add_metrics(words=part.rows, bytes=bytes_of(part))
+        add_metrics(words=part.rows, bytes=text_bytes(part))
 
     def finish_bundle(self) -> Iterator[object]:
         yield GlobalWindows.windowed_value(self.notable)

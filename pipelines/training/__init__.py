@@ -1,6 +1,11 @@
-"""The jobs that make tokenizers: `train`, from inputs to a tokenizer; what it continues
-(`continuing`); `extend` and `prune`. What they share is in `words_run`: counting, and the
-directories that a run holds. Further: the driver of rounds (`driver`), their passes as pipelines
-(`rounds`), what a killed training continues from (`work_directory`), the output
-(`tokenizer_directory`), and how it segments the words (`coverage`). It knows counting; it does not
-know encoding or the command line."""
+"""The jobs that make tokenizers.
+
+train.py, extend.py, prune.py   the jobs: words to a tokenizer directory
+words.py                        the words of a job, counted if necessary, and its directories
+rounds.py                       the rounds of a training, on the driver
+passes.py                       the passes of a round over the words, as Beam pipelines
+work_directory.py               what a killed training resumes from
+tokenizer_directory.py          the output
+coverage.py                     how a tokenizer segments words
+result.py                       the fields that the results of the jobs share
+"""

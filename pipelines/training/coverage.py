@@ -1,4 +1,4 @@
-"""Segment the words of a word table with a tokenizer."""
+"""Measure how tokenizers segment the words of a word table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wordpiece_core.errors import opt
 from wordpiece_core.options import UNIGRAM, TrainingOptions
 from wordpiece_core.training.exact_sums import EXACT, EXACT_LENGTH
 
-MANY_UNKNOWN = 0.01  # of words, or of text that is left out: more is worth a warning
+MANY_UNKNOWN = 0.01  # share of words, or of text that is left out, above which there is a warning
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How a tokenizer segments the words of a table. Each word has the weight of its count."""
+    """How a tokenizer segments the words of a table. Each word counts as often as it occurs."""
 
     words: int = 0
     tokens: int = 0
@@ -28,23 +28,23 @@ class Coverage:
 
     @property
     def tokens_per_word(self) -> float:
-        """The mean number of tokens per word; 0 if there are no words."""
+        """Mean number of tokens per word; 0 without words."""
         return self.tokens / max(self.words, 1)
 
     @property
     def unknown_share(self) -> float:
-        """The share of the words that have an [UNK]."""
+        """Share of the words that contain an [UNK]."""
         return self.unknown_words / max(self.words, 1)
 
 
 def coverage(table: WordTable, *tokenizers: Tokenizer) -> list[Coverage]:
-    """The coverage of each tokenizer. The table is read once, on all cores."""
+    """Return the coverage of each tokenizer. Reads the table once, on all cores."""
 
     def measured(part: WordRange) -> list[Coverage]:
         words = read_words(part)
         return [_coverage(words, tokenizer) for tokenizer in tokenizers]
 
-    parts = list(in_threads(measured, iter(table.ranges), local_cores()))
+    parts = list(in_threads(measured, table.ranges, local_cores()))
     return [
         Coverage(
             sum(part[i].words for part in parts),
@@ -63,7 +63,7 @@ def used_tokens(table: WordTable, tokenizer: Tokenizer) -> set[int]:
         found: list[int] = pc.unique(ids.flatten()).to_pylist()
         return found
 
-    parts = in_threads(used, iter(table.ranges), local_cores())
+    parts = in_threads(used, table.ranges, local_cores())
     return {token for part in parts for token in part}
 
 
@@ -76,13 +76,13 @@ def _coverage(words: pa.RecordBatch, tokenizer: Tokenizer) -> Coverage:
 
 
 def _unknown_rows(tokenizer: Tokenizer, ids: pa.ListArray) -> pa.Array:
-    """The numbers of the rows that have an [UNK]."""
+    """Return the numbers of the rows that contain an [UNK]."""
     is_unknown = pc.equal(ids.flatten(), pa.scalar(tokenizer.unk_id, ids.type.value_type))
     return pc.unique(pc.list_parent_indices(ids).filter(is_unknown))
 
 
 def unknown_words_warning(covered: Coverage) -> str | None:
-    """Return the warning if many words of a training are unknown, else None."""
+    """Return a warning if many words are unknown, else None."""
     if covered.unknown_share <= MANY_UNKNOWN:
         return None
     return (
@@ -92,7 +92,7 @@ def unknown_words_warning(covered: Coverage) -> str | None:
 
 
 def long_words_warning(table: WordTable, training: TrainingOptions) -> str | None:
-    """The warning if training leaves out much of the text because its words are long, else None.
+    """Return a warning if training leaves out much text because its words are long, else None.
     Unigram trains on parts of long words."""
 
     def characters(part: WordRange) -> tuple[float, float]:
@@ -104,7 +104,7 @@ def long_words_warning(table: WordTable, training: TrainingOptions) -> str | Non
 
     if training.model == UNIGRAM:
         return None
-    parts = list(in_threads(characters, iter(table.ranges), local_cores()))
+    parts = list(in_threads(characters, table.ranges, local_cores()))
     left_out, all_text = (sum(some) for some in zip(*parts, strict=True)) if parts else (0, 0)
     if left_out <= MANY_UNKNOWN * all_text:
         return None

@@ -1,4 +1,4 @@
-"""The job `extend`: more tokens for a tokenizer, by the words of INPUT or of a word table."""
+"""The job `extend`: add tokens for the words of a text to a tokenizer."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.counting.word_table import WordTable
 from pipelines.progress import Progress
 from pipelines.training.coverage import MANY_UNKNOWN, coverage, used_tokens
-from pipelines.training.driver import Rounds
 from pipelines.training.options import ExtendOptions
-from pipelines.training.words_run import (
-    Changed,
-    TokenizerRun,
+from pipelines.training.result import ChangedTokenizer
+from pipelines.training.rounds import extend_in_rounds
+from pipelines.training.words import (
+    base_tokenizer,
+    check_output,
     check_same_text,
-    least_word_count,
+    lowest_word_count,
     many_rounds_warning,
-    run_on_words,
+    open_words,
 )
 from wordpiece_core import Tokenizer
+from wordpiece_core.option_types import path
 from wordpiece_core.options import ExtensionOptions
+from wordpiece_core.tokenizer.composing import text_options
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import (
     NEW_TOKENS,
@@ -33,16 +35,19 @@ from wordpiece_core.training.train import MERGES
 
 
 @dataclass(frozen=True, repr=False)
-class Extended(Changed):
-    """The result of `pipelines.extend`. `before`, `covered`: how the old and the new tokenizer
-    segment the words. `result`: new tokens and merges. `used_new_tokens`: number of new tokens that
-    the words use; with BPE, some are only steps towards longer tokens.
+class Extended(ChangedTokenizer):
+    """The result of `pipelines.extend`.
 
     >>> import pipelines
     >>> tok = pipelines.train("corpus/", output="tokenizer", vocab_size=12, quiet=True)
     >>> more = pipelines.extend("tokenizer", "corpus/", output="more", new_tokens=1)
     >>> more.new_tokens, more.vocab[:12] == tok.vocab, more.saved_tokens
     (['hug'], True, 7)
+
+    Attributes:
+        result: New tokens and merges.
+        used_new_tokens: Number of new tokens that the words use. With BPE, other new tokens are
+            steps towards longer tokens.
     """
 
     result: ExtensionResult
@@ -108,58 +113,36 @@ def extend_job(options: ExtendOptions, progress: Progress) -> Extended:
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    return run_on_words(ExtendRun, options, progress)
-
-
-class ExtendRun(TokenizerRun[ExtendOptions, Extended]):
-    def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        options = self.options.select(ExtensionOptions)
-        extension = Goal.of(self.tokenizer.spec, options).options.to_dict()
-        if self.options.word_counts:  # the table may have been counted without rare words
-            del extension["min_word_count"]
-        base = {"tokenizer": self.tokenizer.digest}
-        identity = {"text": self.text().to_dict(), "base": base, "extension": extension}
-        return identity, base | extension
-
-    def make(self, table: WordTable) -> Extended:
-        least = least_word_count(table, self.options.min_word_count)
-        options = replace(self.options.select(ExtensionOptions), min_word_count=least)
-        goal = Goal.of(self.tokenizer.spec, options)
+    options = options.checked()
+    tokenizer, extension = base_tokenizer(options), options.select(ExtensionOptions)
+    spec, text = tokenizer.spec, text_options(tokenizer.spec)
+    split_at = tokenizer.searched_tokens(split_special_tokens=options.split_special_tokens)
+    base = {"tokenizer": tokenizer.digest}
+    known = Goal.of(spec, extension).options.to_dict()
+    if options.word_counts:  # the table may have been counted without rare words
+        del known["min_word_count"]
+    identity: dict[str, Any] = {"text": text.to_dict(), "base": base, "extension": known}
+    with open_words(options, progress, text, split_at, identity, base | known) as job:
+        table = job.table
+        lowest = lowest_word_count(table, extension.min_word_count)
+        goal = Goal.of(spec, replace(extension, min_word_count=lowest))
         check_same_text(table, goal.base)
-        extension, training = goal.options.to_dict(), goal.recorded
-        identity = {
-            "text": self.text().to_dict(),
-            "base": {"tokenizer": self.tokenizer.digest, "vocab_size": len(goal.base.vocab)},
-            "extension": extension,
-            "training": training.to_dict(),
+        identity |= {
+            "base": base | {"vocab_size": len(goal.base.vocab)},
+            "extension": goal.options.to_dict(),
+            "training": goal.recorded.to_dict(),
             "word_table": table.digest,
         }
-        self.check_output(identity)
-        begun = {
-            "word_table": table.digest,
-            "tokenizer": self.tokenizer.digest,
-            "model": training.model,
-        }
-        begun |= extension
-        result = Rounds(table, goal.training, begun, self).extended(goal)
-        specs = (goal.base, result.spec)
-        before, covered = coverage(
-            table, *(Tokenizer.of(s, self.tokenizer.unk_scope) for s in specs)
-        )
-        used = used_tokens(table, Tokenizer.of(result.spec, self.tokenizer.unk_scope))
+        check_output(options, identity)
+        result = extend_in_rounds(job, goal, base | {"model": goal.recorded.model})
+        budget = options.select(RoundBudget)
+        tables = {MERGES: result.merges, NEW_TOKENS: result.replaced}
+        took = budget.to_dict() | {"rounds": result.rounds}
+        job.write(result.spec, identity | {"new_tokens": len(result.new_tokens)}, tables, **took)
+        scope = tokenizer.unk_scope
+        extended = Tokenizer.of(result.spec, scope)
+        before, covered = coverage(table, Tokenizer.of(goal.base, scope), extended)
         new = {*result.new_tokens}
-        used_new = sum(result.spec.vocab[i] in new for i in used)
-        made = (self.output, table, result.spec, covered, self.seconds(), before)
-        unsplit = self.unsplit_warning(table)
-        budget = self.options.select(RoundBudget)
-        done = Extended(*made, result, goal, budget, used_new, unsplit)
-        change = {"new_tokens": len(result.new_tokens), "saved_tokens": done.saved_tokens}
-        self.write(
-            done,
-            identity,
-            change,
-            {MERGES: result.merges, NEW_TOKENS: result.replaced},
-            **budget.to_dict(),
-            rounds=result.rounds,
-        )
-        return done
+        used_new = sum(result.spec.vocab[i] in new for i in used_tokens(table, extended))
+    made = (path(options.output), table, result.spec, covered, job.seconds, before)
+    return Extended(*made, result, goal, budget, used_new, job.unsplit_warning())

@@ -1,16 +1,17 @@
-"""The rounds of a training on Beam: passes as pipelines (`wordpiece_core.training.rounds`).
+"""The passes of a round as Beam pipelines (`wordpiece_core.training.rounds`).
 
-    ranges of words ─ accumulate ─ group by output and partition ─ combine ─▶ files ─▶ the driver
-                          ▲                                                     │
-                          └──────── passes that use them, when all are there ◀──┘
+    word ranges ─ accumulate ─ group by output and partition ─ combine ─▶ files ─▶ driver
+                      ▲                                                     │
+                      └────── later passes, once the files are complete ◀───┘
 
-Each range of the word table keeps its state from round to round in one Arrow file in the work
-directory. The first pass of a round makes it from the file of the round before. The sums of a pass
-are files too, each written by the worker that adds them up; later passes and the driver read them.
-Only what is to be added up goes through the pipeline, and notes of a few bytes that name the files.
+The state of each word range is one Arrow file in the work directory. The first pass of a round
+makes it from the file of the round before. Sums are files too, each written by the worker that
+combines it, and read by later passes and the driver. Only partial sums go through the pipeline, and
+references to sums of a few bytes.
 
-So a pipeline has a shuffle that spreads the ranges, and one for each pass: five in a partial round,
-six where it watches pairs. A pass that uses others waits for their notes, which are a side input.
+A pipeline has one shuffle that distributes the ranges, and one per pass: five in a partial round,
+six if the round watches pairs. A pass that uses other passes waits for their references, which are
+a side input.
 """
 
 from __future__ import annotations
@@ -53,17 +54,72 @@ from wordpiece_core.training.rounds import (
 from wordpiece_core.training.starting import algorithm_of
 from wordpiece_core.uri import join
 
-PACKED = "zstd"  # batches on their way through the shuffle
-RANGES_PLAN = "plan.jsonl"  # of the ranges
+SHUFFLED = "zstd"  # compression of batches in the shuffle
+PLAN = "plan.jsonl"
 Passes = Callable[[], Sequence[Pass]]
-Note = tuple[str, int, dict[str, int]]
-"""Of a sum that is in a file: its output, its partition, its facts."""
+Key = tuple[str, int]
+"""An output and a partition of it."""
+SumReference = tuple[str, int, dict[str, int]]
+"""Reference to a sum on disk: its output, its partition, its metadata."""
+
+
+# --- The executor of the driver -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BeamExecutor:
+    """Run passes over the ranges of a word table.
+
+    Attributes:
+        state: Return the state of a range, if the algorithm keeps any.
+    """
+
+    ranges: Sequence[WordRange]
+    work: TrainingWork
+    beam_args: Sequence[str]
+    state: Callable[[WordRange], Batch] | None = None
+
+    def each(self, work: Callable[[Batch], Batch]) -> Iterator[Batch]:
+        """Apply a function to the words of each range on the driver, which holds all results."""
+
+        def process(part: WordRange) -> Batch:
+            result = work(words_of(part))
+            add_metrics(words=part.rows)
+            return result
+
+        return in_threads(process, self.ranges, local_cores())
+
+    def run(self, passes: Passes) -> Results:
+        """Run passes as one pipeline, and read their results."""
+        exchange = Exchange(self.work.exchange())
+        plan = join(exchange.directory, PLAN)
+        write_plan(plan, self.ranges)
+
+        def build(pipeline: beam.Pipeline) -> None:
+            ranges = pipeline | "ranges" >> ReadPlan(plan, lambda fields: WordRange(**fields))
+            _ = ranges | RunPasses(passes, self.state, exchange)
+
+        run_pipeline(build, self.beam_args)
+        return exchange.results(passes())
+
+
+def words_of(part: WordRange) -> Batch:
+    """Read the words of a range, with the metadata that passes over words need."""
+    return with_facts(read_words(part), first_rank=part.first_rank)
+
+
+# --- The state of the training on workers ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class RoundState:
-    """Where workers find the training so far. `number`: of the round, from 1. `words`: in the
-    table. `worker_memory`: bytes for the pairs of one worker."""
+    """What workers know of a round.
+
+    Attributes:
+        number: Number of the round, from 1.
+        words: Number of words in the table.
+        worker_memory: Bytes for the pairs of one worker.
+    """
 
     work: TrainingWork
     number: int
@@ -72,36 +128,31 @@ class RoundState:
     words: int
     worker_memory: int
 
+    def passes(self) -> Sequence[Pass]:
+        """Return the passes of the round."""
+        return self.algorithm().passes()
+
     def algorithm(self) -> RoundAlgorithm:
-        """The algorithm where the driver's is, one for all steps of a round in a process."""
+        """Return the algorithm after the finished rounds, which all threads of a process share."""
         with _reading:
             return _read_algorithm(self)
 
-    def passes(self) -> Sequence[Pass]:
-        """The passes of the round."""
-        return self.algorithm().passes()
-
-    def kept(self, part: WordRange) -> Batch:
-        """The state of a range in this round, which is also written."""
+    def of_range(self, part: WordRange) -> Batch:
+        """Return the state of a range in this round, and write it unless it is on disk."""
         path = self._file(part, self.number)
-        if storage.info(path) is not None:  # of another pass, or of a run that was killed
-            return _read_kept(path)
+        if storage.info(path) is not None:  # written by another pass, or before a kill
+            return _read_one(path)
         earlier = self._file(part, self.number - 1)
         if storage.info(earlier) is not None:
-            kept = self.algorithm().next_kept(_read_kept(earlier))
+            state = self.algorithm().next_kept(_read_one(earlier))
         else:
-            kept = self.algorithm().first_kept(words_of(part))
-        write_batches(path, [kept], "lz4")
+            state = self.algorithm().first_kept(words_of(part))
+        write_batches(path, [state], "lz4")
         add_metrics(words=part.rows)
-        return kept
+        return state
 
     def _file(self, part: WordRange, number: int) -> str:
         return join(self.work.splits(number), f"{part.name}.arrow")
-
-
-def _read_kept(path: str) -> Batch:
-    (batch,) = read_batches(path)
-    return batch
 
 
 _reading = threading.Lock()
@@ -109,7 +160,6 @@ _reading = threading.Lock()
 
 @lru_cache(maxsize=1)
 def _read_algorithm(state: RoundState) -> RoundAlgorithm:
-    """Reads the work directory."""
     start = state.work.start()
     assert start is not None
     algorithm = algorithm_of(
@@ -120,41 +170,12 @@ def _read_algorithm(state: RoundState) -> RoundAlgorithm:
     return algorithm
 
 
-def words_of(part: WordRange) -> Batch:
-    """The words of a range, as passes over words get them."""
-    return with_facts(read_words(part), first_rank=part.first_rank)
+def _read_one(path: str) -> Batch:
+    (batch,) = read_batches(path)
+    return batch
 
 
-@dataclass(frozen=True)
-class OnBeam:
-    """Runs passes over the ranges of a word table. `kept`: gives the state of a range, if the
-    algorithm keeps any."""
-
-    ranges: Sequence[WordRange]
-    work: TrainingWork
-    beam_args: Sequence[str]
-    kept: Callable[[WordRange], Batch] | None = None
-
-    def each(self, work: Callable[[Batch], Batch]) -> Iterator[Batch]:
-        """What a function gives for the words of each range. The driver calls it, as it has to hold
-        all results."""
-
-        def worked_on(part: WordRange) -> Batch:
-            done = work(words_of(part))
-            add_metrics(words=part.rows)
-            return done
-
-        return in_threads(worked_on, iter(self.ranges), local_cores())
-
-    def run(self, passes: Passes) -> Results:
-        """Runs passes as one pipeline. Its results are read from files."""
-        exchange = Exchange(self.work.exchange())
-        path = join(exchange.directory, RANGES_PLAN)
-        write_plan(path, self.ranges)
-        ranges = "ranges" >> ReadPlan(path, lambda fields: WordRange(**fields))
-        step = RunPasses(passes, self.kept, exchange)
-        run_pipeline(lambda pipeline: pipeline | ranges | step, self.beam_args)
-        return exchange.results(passes())
+# --- Sums on disk ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -164,39 +185,42 @@ class Exchange:
     directory: str
 
     def place(self, output: str, partition: int) -> str:
-        """The path of a sum. One that is not in partitions is partition 0."""
+        """Return the path of a sum. An output without partitions has the partition 0."""
         return join(self.directory, f"{output}-{partition:05}.arrow")
 
-    def write(self, output: str, partition: int, batches: Iterator[Batch]) -> Note:
-        """Writes a sum."""
+    def write(self, output: str, partition: int, batches: Iterator[Batch]) -> SumReference:
+        """Write a sum."""
         written = list(batches)
         write_batches(self.place(output, partition), written)
         return output, partition, facts_of(written[0]) if written else {}
 
-    def sum(self, note: Note) -> Sum:
-        """A sum in partitions, which is not read yet."""
-        output, partition, facts = note
+    def sum(self, reference: SumReference) -> Sum:
+        """Return a sum that is read when it is needed."""
+        output, partition, facts = reference
         return Sum(partial(read_batches, self.place(output, partition)), facts)
 
-    def whole(self, output: str) -> Sum:
-        """The sum of an output that is not in partitions. It is read."""
-        (batch,) = read_batches(self.place(output, 0))
+    def read(self, output: str) -> Sum:
+        """Read the sum of an output without partitions."""
+        batch = _read_one(self.place(output, 0))
         return Sum(lambda: iter([batch]), facts_of(batch))
 
-    def used(self, step: Pass, passes: Sequence[Pass], notes: Iterable[Note] = ()) -> Results:
-        """The results that a pass uses: those in partitions by notes, if there are any."""
-        apart = in_partitions(passes)
-        noted = {name: [note for note in notes if note[0] == name] for name in apart}
+    def used(
+        self, step: Pass, passes: Sequence[Pass], references: Iterable[SumReference] = ()
+    ) -> Results:
+        """Return the results that a pass uses; of outputs in partitions only the referenced
+        sums."""
+        apart, known = in_partitions(passes), list(references)
         found: dict[str, list[Sum]] = {}
         for name in step.using:
+            sums = sorted((ref for ref in known if ref[0] == name), key=lambda ref: ref[1])
             if name not in apart:
-                found[name] = [self.whole(name)]
-            elif noted[name]:
-                found[name] = [self.sum(note) for note in sorted(noted[name], key=lambda n: n[1])]
+                found[name] = [self.read(name)]
+            elif sums:
+                found[name] = [self.sum(reference) for reference in sums]
         return found
 
     def results(self, passes: Sequence[Pass]) -> Results:
-        """All results, for the driver. What is in partitions is not read yet."""
+        """Return all results for the driver. Sums in partitions are read when they are needed."""
         names = outputs.list_directory(self.directory)
         found: dict[str, list[Sum]] = {}
         for name in (name for step in passes for name in step.outputs):
@@ -205,7 +229,7 @@ class Exchange:
                 paths = (join(self.directory, file) for file in files)
                 found[name] = [Sum(partial(read_batches, path)) for path in paths]
             else:
-                found[name] = [self.whole(name)] if files else []
+                found[name] = [self.read(name)] if files else []
         return found
 
 
@@ -214,10 +238,10 @@ class Exchange:
 
 @dataclass
 class RunPasses(beam.PTransform):
-    """From ranges of words to the sums of passes, in files, and the notes of these."""
+    """Run passes over word ranges. Writes the sums, and returns references to them."""
 
     passes: Passes
-    kept: Callable[[WordRange], Batch] | None
+    state: Callable[[WordRange], Batch] | None
     exchange: Exchange
 
     def expand(self, ranges: beam.PCollection) -> tuple[beam.PCollection, ...]:
@@ -225,22 +249,22 @@ class RunPasses(beam.PTransform):
         written: dict[str, beam.PCollection] = {}  # by output
         for step in passes:
             source = ranges if step.over in (WORDS, KEPT) else written[step.over]
-            used = [AsList(written[name]) for name in to_wait_for(step, passes)]
-            accumulate = Accumulate(self.passes, step.name, self.kept, self.exchange)
-            notes = (
+            used = [AsList(written[name]) for name in awaited_outputs(step, passes)]
+            accumulate = Accumulate(self.passes, step.name, self.state, self.exchange)
+            references = (
                 source
                 | step.name >> beam.ParDo(accumulate, *used)
                 | f"group {step.name}" >> beam.GroupByKey()
                 | f"add {step.name}" >> beam.Map(Combine(self.passes, self.exchange))
             )
-            written |= dict.fromkeys(step.outputs, notes)
+            written |= dict.fromkeys(step.outputs, references)
         return tuple(written.values())
 
 
-def to_wait_for(step: Pass, passes: Sequence[Pass]) -> list[str]:
-    """Outputs that stand for all that a pass uses: one of each pass that gives any of it, unless
-    another of these passes has waited for that one. What is in partitions is always among them, as
-    the pass needs its notes."""
+def awaited_outputs(step: Pass, passes: Sequence[Pass]) -> list[str]:
+    """Return the outputs that a pass must wait for: one of each pass that it uses, unless another
+    of these passes has waited for it. Outputs in partitions are always included, because the pass
+    needs their references."""
     apart = in_partitions(passes)
     by = {name: step for step in passes for name in step.outputs}
     waited = {other for name in step.using for other in _all_used(by[name], by)}
@@ -252,71 +276,71 @@ def to_wait_for(step: Pass, passes: Sequence[Pass]) -> list[str]:
 
 
 def _all_used(step: Pass, by: Mapping[str, Pass]) -> set[str]:
-    """The names of the passes that one waits for."""
+    """Return the names of the passes that a pass waits for, directly or not."""
     direct = {by[name].name: by[name] for name in step.using}
     return set(direct).union(*(_all_used(other, by) for other in direct.values()))
 
 
 @beam.typehints.with_output_types(tuple[tuple[str, int], bytes])
 class Accumulate(beam.DoFn):
-    """Adds the elements of a bundle to an accumulator of a pass. Elements are ranges, or notes of
-    sums. Side inputs are the notes of the sums that the pass uses."""
+    """Add the elements of a bundle to an accumulator of a pass. Elements are word ranges, or
+    references to sums. Side inputs are references to the sums that the pass uses."""
 
     def __init__(
         self,
         passes: Passes,
         name: str,
-        kept: Callable[[WordRange], Batch] | None,
+        state: Callable[[WordRange], Batch] | None,
         exchange: Exchange,
     ) -> None:
-        self.passes, self.name, self.kept, self.exchange = passes, name, kept, exchange
+        self.passes, self.name, self.state, self.exchange = passes, name, state, exchange
 
     def start_bundle(self) -> None:
         self.accumulator: Accumulator | None = None
 
-    @no_annotations  # as Beam does not understand the last of them
-    def process(self, element: Any, *used: list[Note]) -> Iterator[tuple[tuple[str, int], bytes]]:
+    @no_annotations  # Beam does not understand the annotation of `used`
+    def process(self, element: Any, *used: list[SumReference]) -> Iterator[tuple[Key, bytes]]:
         if self.accumulator is None:
             passes = self.passes()
             step = next(step for step in passes if step.name == self.name)
-            notes = [note for some in used for note in some]
+            references = [reference for some in used for reference in some]
             self.over = step.over
-            self.accumulator = step.accumulator(self.exchange.used(step, passes, notes))
+            self.accumulator = step.accumulator(self.exchange.used(step, passes, references))
         for batch in self._batches(element):
             yield from map(_packed, self.accumulator.add(batch))
 
     def _batches(self, element: Any) -> Iterator[Batch]:
         if self.over == KEPT:
-            assert self.kept is not None
-            yield self.kept(element)
+            assert self.state is not None
+            yield self.state(element)
         elif self.over == WORDS:
             add_metrics(words=element.rows)
             yield words_of(element)
-        elif element[0] == self.over:  # there may be notes of other outputs
+        elif element[0] == self.over:  # there may be references to other outputs
             yield from self.exchange.sum(element).read()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         accumulator, self.accumulator = self.accumulator, None  # Beam keeps the object
-        for given in accumulator.finish() if accumulator else ():
-            yield GlobalWindows.windowed_value(_packed(given))
+        for emitted in accumulator.finish() if accumulator else ():
+            yield GlobalWindows.windowed_value(_packed(emitted))
 
 
-def _packed(given: tuple[str, int, Batch]) -> tuple[tuple[str, int], bytes]:
-    output, partition, batch = given
-    return (output, partition), to_bytes(batch, PACKED)
+def _packed(emitted: tuple[str, int, Batch]) -> tuple[Key, bytes]:
+    output, partition, batch = emitted
+    return (output, partition), to_bytes(batch, SHUFFLED)
 
 
 @dataclass(frozen=True)
 class Combine:
-    """Adds up what accumulators give for a partition of an output, and writes the sum. It is the
-    same if it is done again, and in any order."""
+    """Combine the partial sums of a partition of an output, and write the sum. A retry, in any
+    order, writes the same bytes."""
 
     passes: Passes
     exchange: Exchange
 
     @no_annotations
-    def __call__(self, given: tuple[tuple[str, int], Iterable[bytes]]) -> Note:
-        (output, partition), parts = given
+    def __call__(self, emitted: tuple[Key, Iterable[bytes]]) -> SumReference:
+        (output, partition), parts = emitted
         passes = self.passes()
         step = next(step for step in passes if output in step.outputs)
         combine = step.outputs[output].combine

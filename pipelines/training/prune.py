@@ -1,4 +1,4 @@
-"""The job `prune`: a tokenizer without the tokens that words need least."""
+"""The job `prune`: remove the tokens of a tokenizer that the words need least."""
 
 from __future__ import annotations
 
@@ -7,29 +7,34 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.counting.word_table import WordTable
 from pipelines.progress import Progress
 from pipelines.training.coverage import coverage
-from pipelines.training.driver import naming
 from pipelines.training.options import PruneOptions
-from pipelines.training.rounds import OnBeam
+from pipelines.training.passes import BeamExecutor
+from pipelines.training.result import ChangedTokenizer
+from pipelines.training.rounds import naming
 from pipelines.training.tokenizer_directory import NO_MERGES, PRUNED_IDS
-from pipelines.training.words_run import Changed, TokenizerRun, check_same_text, run_on_words
+from pipelines.training.words import base_tokenizer, check_output, check_same_text, open_words
 from wordpiece_core import Tokenizer
+from wordpiece_core.option_types import path
+from wordpiece_core.tokenizer.composing import text_options
 from wordpiece_core.training.pruning import PruningResult, check_size, pruned
 from wordpiece_core.training.train import MERGES
 
 
 @dataclass(frozen=True, repr=False)
-class Pruned(Changed):
-    """The result of `pipelines.prune`. `before`, `covered`: how the old and the new tokenizer
-    segment the words. `result`: the kept tokens. `vocab_size`: the requested number of tokens.
+class Pruned(ChangedTokenizer):
+    """The result of `pipelines.prune`.
 
     >>> import pipelines
     >>> tok = pipelines.train("corpus/", output="tokenizer", vocab_size=14, quiet=True)
     >>> fewer = pipelines.prune("tokenizer", "corpus/", output="fewer", vocab_size=13)
     >>> set(tok.vocab) - set(fewer.vocab), fewer.more_tokens
     ({'##ug'}, 1)
+
+    Attributes:
+        result: The kept tokens.
+        vocab_size: The requested number of tokens.
     """
 
     result: PruningResult
@@ -53,13 +58,13 @@ class Pruned(Changed):
 
     def warnings(self) -> list[str]:
         """Return warnings, one sentence each."""
-        said = self.table.warnings()
+        found = self.table.warnings()
         if len(self.vocab) > self.vocab_size:
-            said.append(
+            found.append(
                 f"{len(self.vocab):,} tokens are left, not {self.vocab_size:,}: they are special,"
                 " or characters of the words, or words would become [UNK] without them"
             )
-        return said
+        return found
 
 
 def prune_job(options: PruneOptions, progress: Progress) -> Pruned:
@@ -68,30 +73,28 @@ def prune_job(options: PruneOptions, progress: Progress) -> Pruned:
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    return run_on_words(PruneRun, options, progress)
-
-
-class PruneRun(TokenizerRun[PruneOptions, Pruned]):
-    def known(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        size = self.options.vocab_size
-        check_size(self.tokenizer.spec, size)
-        base = {"tokenizer": self.tokenizer.digest}
-        identity = {"text": self.text().to_dict(), "base": base, "pruning": {"vocab_size": size}}
-        return identity, base | {"pruned_to": size}
-
-    def make(self, table: WordTable) -> Pruned:
-        spec, size = self.tokenizer.spec, self.options.vocab_size
+    options = options.checked()
+    tokenizer, size = base_tokenizer(options), options.vocab_size
+    spec, text = tokenizer.spec, text_options(tokenizer.spec)
+    split_at = tokenizer.searched_tokens(split_special_tokens=options.split_special_tokens)
+    check_size(spec, size)
+    base = {"tokenizer": tokenizer.digest}
+    identity: dict[str, Any] = {
+        "text": text.to_dict(),
+        "base": base,
+        "pruning": {"vocab_size": size},
+    }
+    known = base | {"pruned_to": size}
+    with open_words(options, progress, text, split_at, identity, known) as job:
+        table = job.table
         check_same_text(table, spec)
-        identity = self.known()[0] | {"word_table": table.digest}
-        self.check_output(identity)
-        words = OnBeam(table.ranges, self.work, self.options.beam_args)
-        with naming(table), self.progress.stage("prune"):
+        identity["word_table"] = table.digest
+        check_output(options, identity)
+        words = BeamExecutor(table.ranges, job.work, options.beam_args)
+        with naming(table), progress.stage("prune"):
             result = pruned(spec, size, words.each)
-        specs = (spec, result.spec)
-        unk_scope = self.tokenizer.unk_scope
-        before, covered = coverage(table, *(Tokenizer.of(s, unk_scope) for s in specs))
-        made = (self.output, table, result.spec, covered, self.seconds(), before)
-        done = Pruned(*made, result, size)
-        tables = {MERGES: NO_MERGES, PRUNED_IDS: result.ids}
-        self.write(done, identity, {"more_tokens": done.more_tokens}, tables)
-        return done
+        job.write(result.spec, identity, {MERGES: NO_MERGES, PRUNED_IDS: result.ids})
+        specs, scope = (spec, result.spec), tokenizer.unk_scope
+        before, covered = coverage(table, *(Tokenizer.of(each, scope) for each in specs))
+    made = (path(options.output), table, result.spec, covered, job.seconds, before)
+    return Pruned(*made, result, size)

@@ -1,24 +1,22 @@
-"""The driver of a training: from a word table to a vocabulary, in exact rounds.
+"""The rounds of a training, on the driver (`wordpiece_core.training.rounds`).
 
-`wordpiece_core.training.rounds` says what a round is. If the driver may hold all words, it reads
-them itself; otherwise a pipeline (`pipelines.training.rounds`) brings it what matters. What the
-rounds have done is in the work directory (`pipelines.training.work_directory`), from which a
-training that was killed continues. The extension of a vocabulary has the same rounds.
+If the driver may hold all words, it reads them itself. Otherwise a pipeline brings it the results
+of passes over the words (`pipelines.training.passes`). Finished rounds are in the work directory,
+from which a killed training resumes. An extension consists of the same rounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
 from pipelines.beam import local_cores
 from pipelines.counting.word_table import WordTable
 from pipelines.progress import add_metrics
-from pipelines.training.rounds import OnBeam, RoundState
-from pipelines.training.words_run import WordsRun
+from pipelines.training.passes import BeamExecutor, RoundState
+from pipelines.training.words import WordsJob
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import TrainingOptions
@@ -50,111 +48,131 @@ from wordpiece_core.training.starting import (
 from wordpiece_core.training.train import TrainingResult, training_result
 
 
-@dataclass
-class Rounds:
-    """The rounds of a run on a word table: those that are finished, and how further ones are made.
-    `identity`: what a run that continues must have in common with the one that was killed."""
+def train_in_rounds(job: WordsJob, training: TrainingOptions, marks: str | None) -> TrainingResult:
+    """Train a vocabulary.
 
-    table: WordTable
-    options: TrainingOptions
-    identity: dict[str, Any]
-    run: WordsRun[Any, Any]
-    finished: list[FinishedRound] = field(default_factory=list)
+    Args:
+        marks: How words are marked; see `TrainingOptions.word_marks`.
 
-    def trained(self, marks: str | None) -> TrainingResult:
-        """Trains. `marks`: how words are marked, see `TrainingOptions.word_marks`. Raises
-        InputError, StorageError, OutputError and OptionError."""
-        with naming(self.table):
-            passes = partial(start_passes, self.options, marks)
-            algorithm = self._begun(passes, lambda sum: start_of(sum, self.options, marks))
-            if not (self.finished and self.finished[-1].is_last):
-                self._make(algorithm)
-            return training_result(algorithm, len(self.finished))
+    Raises InputError, StorageError, OutputError and OptionError.
+    """
+    identity = {"word_table": job.table.digest} | training.to_dict()
+    with naming(job.table):
+        passes = partial(start_passes, training, marks)
+        algorithm, finished = _resume(
+            job, training, identity, passes, lambda symbols: start_of(symbols, training, marks)
+        )
+        if not (finished and finished[-1].is_last):
+            _run_rounds(job, training, algorithm, finished)
+        return training_result(algorithm, len(finished))
 
-    def extended(self, goal: Goal) -> ExtensionResult:
-        """Extends a vocabulary. Raises what `train` raises."""
-        with naming(self.table):
-            work = self.run.work
-            work.check_begun(self.identity)
-            work.write_goal(goal)
-            merging = self._begun(
-                partial(_missing_symbol_passes, work), lambda sum: _to_extend(sum, goal)
+
+def extend_in_rounds(job: WordsJob, goal: Goal, base: dict[str, Any]) -> ExtensionResult:
+    """Extend a vocabulary.
+
+    Args:
+        base: Identity of the tokenizer to extend.
+
+    Raises InputError, StorageError, OutputError and OptionError.
+    """
+    identity = {"word_table": job.table.digest} | base | goal.options.to_dict()
+    with naming(job.table):
+        job.work.check_started(identity)
+        job.work.write_goal(goal)
+        merging, finished = _resume(
+            job,
+            goal.training,
+            identity,
+            partial(_missing_symbol_passes, job.work),
+            lambda symbols: _start_of_extension(symbols, goal),
+        )
+        assert isinstance(merging, Merging)
+
+        def each(work: Callable[[Batch], Batch]) -> Iterator[Batch]:
+            with job.progress.stage("find words", "words", job.table.rows):
+                yield from _executor(job).each(work)
+
+        rounds = partial(_run_rounds, job, goal.training, merging, finished)
+        new_tokens = extended(merging, goal, rounds, each)
+        return extension_result(merging, goal, new_tokens, len(finished))
+
+
+def _executor(job: WordsJob, state: Callable[..., Batch] | None = None) -> BeamExecutor:
+    return BeamExecutor(job.table.ranges, job.work, job.options.beam_args, state)
+
+
+def _resume(
+    job: WordsJob,
+    training: TrainingOptions,
+    identity: dict[str, Any],
+    passes: Callable[[], Sequence[Pass]],
+    start_from: Callable[[Sum], Start],
+) -> tuple[RoundAlgorithm, list[FinishedRound]]:
+    """Return the algorithm after its finished rounds, and these rounds.
+
+    Args:
+        identity: Values that a killed training must share to be resumed.
+        passes: Return the passes whose output `symbols` a new training starts from.
+        start_from: Make the start of a training of this output.
+    """
+    work = job.work
+    work.check_started(identity)
+    start = work.start()
+    if start is None:
+        with job.progress.stage("find alphabet", "words", job.table.rows):
+            (symbols,) = _executor(job).run(passes)["symbols"]
+            start = start_from(symbols)
+        work.start_training(identity, start)
+    budget, cores = job.options.select(RoundBudget), local_cores()
+    algorithm = algorithm_of(start, training, budget, words=job.table.rows, threads=cores)
+    finished = work.finished_rounds()
+    for done in finished:
+        algorithm.restore(done)
+    return algorithm, finished
+
+
+def _run_rounds(
+    job: WordsJob,
+    training: TrainingOptions,
+    algorithm: RoundAlgorithm,
+    finished: list[FinishedRound],
+) -> None:
+    """Run and commit rounds until one is the last: the vocabulary has its size, or cannot reach
+    it."""
+    budget, memory = job.options.select(RoundBudget), job.options.worker_memory
+    words, progress, is_last = job.table.rows, job.progress, False
+    while not is_last:
+        number = len(finished) + 1
+        state = RoundState(job.work, number, training, budget, words, memory)
+        with progress.stage("segment words", "words", words):
+            begin_round(algorithm, _executor(job, state.of_range), state.passes)
+        deciding = algorithm.deciding
+        with progress.stage(deciding.stage, "tokens", deciding.total):
+            add_metrics(**deciding.done)
+            done = algorithm.decide(
+                lambda merges, tokens: add_metrics(merges=merges, tokens=tokens)
             )
-            assert isinstance(merging, Merging)
-
-            def each(work: Callable[[Batch], Batch]) -> Iterator[Batch]:
-                with self.run.progress.stage("find words", "words", self.words):
-                    yield from self.executor.each(work)
-
-            new_tokens = extended(merging, goal, lambda: self._make(merging), each)
-            return extension_result(merging, goal, new_tokens, len(self.finished))
-
-    @property
-    def words(self) -> int:
-        """How many words the table has."""
-        return sum(part.rows for part in self.table.ranges)
-
-    @property
-    def executor(self) -> OnBeam:
-        """Runs passes over the words."""
-        return OnBeam(self.table.ranges, self.run.work, self.run.options.beam_args)
-
-    def _begun(self, passes: Callable[[], Sequence[Pass]], begin: Callable[[Sum], Start]) -> Any:
-        """The algorithm after the rounds that are finished. `passes`: give the output `symbols`.
-        `begin`: makes of it what training begins with."""
-        work = self.run.work
-        work.check_begun(self.identity)
-        start = work.start()
-        if start is None:
-            with self.run.progress.stage("find alphabet", "words", self.words):
-                (symbols,) = self.executor.run(passes)["symbols"]
-                start = begin(symbols)
-            work.begin(self.identity, start)
-        budget, words = self.run.options.select(RoundBudget), self.words
-        algorithm = algorithm_of(start, self.options, budget, words=words, threads=local_cores())
-        self.finished = work.finished_rounds()
-        for done in self.finished:
-            algorithm.restore(done)
-        return algorithm
-
-    def _make(self, algorithm: RoundAlgorithm) -> None:
-        """Makes and commits rounds until one is the last: the vocabulary is as large as it should
-        be, or cannot become so."""
-        work, progress, options = self.run.work, self.run.progress, self.run.options
-        memory, budget, is_last = options.worker_memory, options.select(RoundBudget), False
-        while not is_last:
-            number = len(self.finished) + 1
-            state = RoundState(work, number, self.options, budget, self.words, memory)
-            executor = OnBeam(self.table.ranges, work, options.beam_args, state.kept)
-            with progress.stage("segment words", "words", self.words):
-                begin_round(algorithm, executor, state.passes)
-            deciding = algorithm.deciding
-            with progress.stage(deciding.stage, "tokens", deciding.total):
-                add_metrics(**deciding.done)
-                done = algorithm.decide(
-                    lambda merges, tokens: add_metrics(merges=merges, tokens=tokens)
-                )
-            self.finished.append(done)
-            work.finish_round(number, done)
-            is_last = done.is_last
+        finished.append(done)
+        job.work.finish_round(number, done)
+        is_last = done.is_last
 
 
 @contextmanager
 def naming(table: WordTable) -> Iterator[None]:
-    """Makes errors in the words of a table name the table."""
+    """Name the word table in errors about its words."""
     try:
         yield
     except InputError as error:
-        if str(error).startswith(table.path):  # it names a file of the table
+        if str(error).startswith(table.path):  # the error names a file of the table
             raise
         raise InputError(f"{table.path}: {error.template}") from error
 
 
-def _to_extend(symbols: Sum, goal: Goal) -> MergingStart:
+def _start_of_extension(symbols: Sum, goal: Goal) -> MergingStart:
     return MergingStart(vocabulary_to_extend(symbols.batch, goal), symbols.facts["split_tokens"])
 
 
 @lru_cache(maxsize=1)
 def _missing_symbol_passes(work: TrainingWork) -> Sequence[Pass]:
-    """See `missing_symbol_passes`. Workers read in the work directory what is extended."""
+    """Return the passes of `missing_symbol_passes`. Workers read the goal in the work directory."""
     return missing_symbol_passes(work.goal())

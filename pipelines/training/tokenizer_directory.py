@@ -1,19 +1,20 @@
-"""The directory that `train` writes: a tokenizer, the log of its training, and what it was made of.
+"""The directory of a trained tokenizer.
 
-    tokenizer.json, tokenizer_config.json, special_tokens_map.json; and, by model, vocab.txt, or
-    vocab.json and merges.txt, or spiece.model
-                    the tokenizer
-    merges.parquet  the log; of unigram instead pieces.parquet, which is about each piece
-    pruned_ids.parquet  of a tokenizer that was pruned: its new ids, by the old ones
-    run.json        what this run took
-    training.json   what it takes to get the same bytes again
+    tokenizer.json, tokenizer_config.json, special_tokens_map.json, and depending on the model
+    vocab.txt, or vocab.json and merges.txt, or spiece.model
+                        the tokenizer
+    merges.parquet      the training log; pieces.parquet for Unigram
+    pruned_ids.parquet  after `prune`, the new ids by old id
+    run.json            what the run took
+    training.json       what a training needs to give the same bytes again
 
-Either all files are those of one training or none is: `training.json` is published last.
+Either all files are of one training or none: `training.json` is published last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -32,9 +33,9 @@ from wordpiece_core.uri import join
 TRAINING, RUN = "training.json", "run.json"
 PRUNED_IDS = "pruned_ids.parquet"
 FILES = (*sorted(TOKENIZER_FILES), MERGES, PIECES, PRUNED_IDS, NEW_TOKENS)
-"""The files that a new tokenizer replaces. `training.json` has the digests of those written."""
+"""Files that a new tokenizer replaces. `training.json` has the digests of the written files."""
 OPTIONS = {"text": TextOptions, "training": TrainingOptions, "extension": ExtensionOptions}
-"""The keys of `training.json` with options. An option that it lacks had its default."""
+"""The keys of `training.json` with options. A missing option had its default."""
 NO_MERGES = pa.schema(
     [
         *(("step", pa.int64()), ("left", pa.string()), ("right", pa.string())),
@@ -42,14 +43,20 @@ NO_MERGES = pa.schema(
         *(("left_count", pa.int64()), ("right_count", pa.int64())),
     ]
 ).empty_table()
-"""The log of a tokenizer for which nothing was merged."""
+"""The training log of a tokenizer without merges of its own."""
 
 
 def check_tokenizer_directory(output: str, identity: Mapping[str, Any], *, overwrite: bool) -> None:
-    """Raises OptionError if the directory holds a tokenizer that was trained otherwise, or whose
-    files were changed since, unless that is to be overwritten; OutputError if it holds anything
-    but a tokenizer that was trained here. `identity`: as far as it is known, keys of
-    `training.json`."""
+    """Check that a tokenizer may be written to a directory.
+
+    Args:
+        identity: Keys of `training.json`, as far as they are known.
+
+    Raises:
+        OptionError: Unless `overwrite` is set, for a tokenizer that was trained with other options,
+            or whose files were changed.
+        OutputError: For other files.
+    """
     publication = Publication(output, TRAINING)
     if storage.info(join(output, STAGING)) is not None:
         publication.recover()
@@ -72,6 +79,7 @@ def check_tokenizer_directory(output: str, identity: Mapping[str, Any], *, overw
 
 
 def _difference(identity: Mapping[str, Any], record: dict[str, Any]) -> str | None:
+    """Describe the first difference between this training and a recorded one."""
     for key, wanted in identity.items():
         found = record.get(key)
         if isinstance(wanted, dict) and isinstance(found, dict):
@@ -87,23 +95,20 @@ def _difference(identity: Mapping[str, Any], record: dict[str, Any]) -> str | No
 
 
 def _changed_file(output: str, record: dict[str, Any]) -> str | None:
-    """Which of the files is not as it was written."""
+    """Describe the first file that has changed since the training."""
     files = record.get("files")
     if not isinstance(files, dict):
         return "of another version"
     for name, digest in files.items():
+        if name not in FILES:
+            place = join(output, TRAINING)
+            raise InputError(f"{place}: names {name!r}, which is not a tokenizer file")
         try:
-            if outputs.digest(_place(output, name)) != digest:
+            if outputs.digest(join(output, name)) != digest:
                 return f"whose {name} was changed after its training"
         except storage.MissingError:
             continue
     return None
-
-
-def _place(output: str, name: str) -> str:
-    if name not in FILES:
-        raise InputError(f"{join(output, TRAINING)}: names {name!r}, which is not a tokenizer file")
-    return join(output, name)
 
 
 def write_tokenizer(
@@ -115,30 +120,27 @@ def write_tokenizer(
     *,
     overwrite: bool,
 ) -> None:
-    """Write the tokenizer directory, after `check_tokenizer_directory`: all files, or none.
+    """Write a tokenizer directory after `check_tokenizer_directory`: all files, or none.
 
     Args:
-        tables: The Parquet files by name.
-        overwrite: Another tokenizer may be there, so delete its files that are not written.
+        tables: Parquet files by name.
+        overwrite: Delete the files of another tokenizer that are not written.
     """
     publication = Publication(output, TRAINING)
     publication.recover()
     publication.begin()
     try:
-        digests = {}
-        for name, data in tokenizer_files(spec).items():
+        files = tokenizer_files(spec)
+        for name, data in files.items():
             publication.stage(name, data)
-            digests[name] = outputs.digest(publication.place(name))
         for name, table in tables.items():
-            _stage_table(publication, name, table)
-            digests[name] = outputs.digest(publication.place(name))
+            write = partial(outputs.write_tables, data=table, compression="zstd")
+            publication.write(name, write)
+        names = [*files, *tables]
+        digests = {name: outputs.digest(publication.place(name)) for name in names}
         publication.stage_json(RUN, run)
         publication.stage_json(TRAINING, record | {"files": digests})
-        publication.publish([*digests, RUN, TRAINING], FILES if overwrite else ())
+        publication.publish([*names, RUN, TRAINING], FILES if overwrite else ())
     except Exception:
-        publication.abandon()
+        publication.discard()
         raise
-
-
-def _stage_table(publication: Publication, name: str, table: pa.Table) -> None:
-    publication.write(name, lambda stream: outputs.write_tables(stream, table, compression="zstd"))

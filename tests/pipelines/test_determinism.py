@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.counting import word_table
-from pipelines.training.rounds import Exchange
+from pipelines.training.passes import Exchange
 from wordpiece_core.option_types import LEAST_WORKER_MEMORY
 from wordpiece_core.training import merging
 

@@ -34,7 +34,7 @@ SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 @pytest.fixture
 def many_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many ranges of input, partitions, parts and row groups, for little text."""
-    monkeypatch.setattr(steps, "MOST_PARTITION_BYTES", 1000)
+    monkeypatch.setattr(steps, "MAX_PARTITION_BYTES", 1000)
     monkeypatch.setattr(count, "RANGE_BYTES", 2000)
     monkeypatch.setattr(line_input, "BLOCK_BYTES", 700)
     monkeypatch.setattr(parts, "ROWS_PER_PART", 40)
@@ -151,7 +151,7 @@ def test_tables_that_overflow_many_times_give_the_same_bytes(
     texts = rare_words(1500)
     shards = write_shards(tmp_path / "in", texts, 3, ending)
     done("count", shards, "--output", tmp_path / "large")
-    monkeypatch.setattr(steps, "LEAST_MERGED_BYTES", 1)
+    monkeypatch.setattr(steps, "MERGE_BYTES", 1)
     done("count", shards, "--output", tmp_path / "small", "--worker-memory", "64KiB")
     assert files_below(tmp_path / "small") == files_below(tmp_path / "large")
     # To a store, where the tables of steps are not passed in files.

@@ -127,12 +127,12 @@ def test_ranges_and_partitions_do_not_change_the_table(
     for i in range(9):
         write(tmp_path / "in" / f"{i}.parquet", rows[i::9])
     monkeypatch.setattr(count, "RANGE_BYTES", 1000)
-    monkeypatch.setattr(steps, "MOST_PARTITION_BYTES", 2000)
+    monkeypatch.setattr(steps, "MAX_PARTITION_BYTES", 2000)
     monkeypatch.setattr(steps, "PARTITION_SHARE_BYTES", share)
-    monkeypatch.setattr(steps, "LEAST_PIECE_BYTES", 1)
+    monkeypatch.setattr(steps, "MIN_PIECE_BYTES", 1)
     monkeypatch.setattr(line_input, "BLOCK_BYTES", 300)
     size = sum(path.stat().st_size for path in (tmp_path / "in").iterdir())
-    assert (steps.Partitions.of(size, 64 << 10).pieces > 1) == (share > 1)
+    assert (steps.Partitions.for_text(size, 64 << 10).pieces > 1) == (share > 1)
     small = [*options, "--worker-memory", "64KiB"]
     done("count", tmp_path / "in", "--output", tmp_path / "found", *small)
     assert files_below(tmp_path / "found") == files_below(tmp_path / "expected")
