@@ -15,7 +15,7 @@ from pipelines.counting.count import count_job
 from pipelines.counting.options import CountOptions
 from pipelines.counting.word_table import WordTable
 from pipelines.encoding.encode import encode_job
-from pipelines.encoding.follow import commit_line
+from pipelines.encoding.follow import commit_line, follow_job
 from pipelines.encoding.options import EncodeOptions
 from pipelines.encoding.result import Encoded
 from pipelines.progress import Progress, write_line
@@ -121,9 +121,10 @@ def encode(options: EncodeOptions) -> Encoded:
     (3, ['a.parquet'])
     """
     tokenizer = options.load_tokenizer()
-    log = _Log(options.quiet) if options.follow else None
-    progress = Progress(quiet=options.quiet or options.follow)
-    return _warned(encode_job(options, tokenizer, progress, log))
+    if options.follow:
+        log = _Log(options.quiet)
+        return _warned(follow_job(options, tokenizer, Progress(quiet=True), log))
+    return _warned(encode_job(options, tokenizer, Progress(quiet=options.quiet)))
 
 
 @job(CheckOptions)

@@ -2,18 +2,19 @@
 transforms read and write.
 
 Elements are texts, mappings, rows (`beam.Row`, named tuples), or Arrow record batches and tables.
-They are processed in batches. Windows and timestamps are kept. Where Beam knows the columns of the
-elements, it knows those of the results.
+They are processed in batches. Windows and timestamps are kept. If Beam knows the columns of the
+elements, it also knows the columns of the results.
 """
 
 from __future__ import annotations
 
-import time
+import os
+import threading
 import traceback
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple, Optional, Self, get_args
 
 import apache_beam as beam
@@ -29,8 +30,8 @@ from apache_beam.utils.windowed_value import WindowedValue
 from pipelines.comparing.options import TokenizerPlace
 from pipelines.counting.options import CountingOptions, usual_special_tokens
 from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
+from pipelines.encoding.columns import check_fit
 from pipelines.encoding.options import ShardOptions, TokenizerOptions
-from pipelines.encoding.shard_encoder import check_fit
 from pipelines.io.batches import from_bytes, to_bytes
 from pipelines.io.columns import check_once, path_of, picked
 from pipelines.io.schemas import taken
@@ -38,15 +39,16 @@ from pipelines.progress import add_metrics
 from wordpiece_core import EncodingOptions, TextOptions, Tokenizer, _kernel
 from wordpiece_core.declared import Form, Ge, Options, refusal, with_options
 from wordpiece_core.errors import InputError, OptionError, one_line, opt, shown
-from wordpiece_core.option_types import Column, Count, WorkerMemory
+from wordpiece_core.option_types import Column, Count, WorkerMemory, path
 from wordpiece_core.options import SpecialTokens
 from wordpiece_core.tokenizer.files import tokens_in_texts
 from wordpiece_core.tokenizer.models import AddedToken
+from wordpiece_core.uri import absolute
 
-LEAST_PARTITIONS = 64  # of words, by hash; no result depends on their number
-BATCH_BYTES = 1 << 20  # of texts that are processed together
-MOST_WINDOWS = 16  # that a bundle holds counts of at the same time
-COUNTS_AT_ONCE = 65_536  # of counted words that become elements
+MIN_PARTITIONS = 64  # of words, by hash; no result depends on their number
+BATCH_BYTES = 1 << 20  # bytes of texts that are processed together
+MAX_WINDOWS = 16  # windows of a bundle whose counts are in memory
+COUNTS_AT_ONCE = 65_536  # counted words that become elements together
 ROW_TYPES: dict[str, Any] = {
     **dict.fromkeys(("attention_mask", "token_type_ids", "special_tokens_mask"), Sequence[np.int8]),
     "input_ids": Sequence[np.int32],
@@ -54,7 +56,7 @@ ROW_TYPES: dict[str, Any] = {
     "offset_mapping": Sequence[Sequence[np.int32]],
     "word_ids": Sequence[Optional[np.int32]],  # noqa: UP045, as Beam reads it
 }
-"""The types of the columns in rows of Beam."""
+"""Types of the columns in Beam rows."""
 
 
 def _error_handling(value: Any) -> Any:
@@ -69,9 +71,10 @@ class TextsOptions(Options):
 
     batch_size: Count = 4096
     """Maximum number of elements that are processed together."""
-    max_delay: Annotated[float, Ge(0)] = 1.0
-    """Maximum number of seconds that an element waits for others. (It waits no longer than the
-    bundle either.)"""
+    max_delay: Annotated[float, Ge(0.001)] | None = None
+    """Maximum number of seconds that an element waits for others, across bundles, for streams with
+    small bundles. Beam keeps the waiting elements as state. (By default elements wait until the end
+    of their bundle, without state.)"""
     error_handling: Annotated[Mapping[str, str], Form("", check=_error_handling)] | None = None
     """`{"output": NAME}` of Beam YAML; in Python use `with_exception_handling`."""
 
@@ -114,8 +117,9 @@ class _Texts(beam.PTransform):
             self.dead_letter_tag, self.is_yaml = options.error_handling["output"], True
 
     def with_exception_handling(self, main_tag: str = "good", dead_letter_tag: str = "bad") -> Self:
-        """The transform with a second output for elements that cannot be processed, as Beam's own
-        have it: pairs of the element and of the class, the repr and the traceback of the error.
+        """Return the transform with a second output for elements that cannot be processed, as
+        Beam's own transforms have it: pairs of the element and of the class, the repr and the
+        traceback of the error.
 
         >>> with beam.Pipeline() as pipeline:
         ...     texts = pipeline | beam.Create([{"text": "a"}, {"text": 5}])
@@ -127,17 +131,24 @@ class _Texts(beam.PTransform):
         handling.main_tag, handling.dead_letter_tag = main_tag, dead_letter_tag
         return handling
 
-    def _applied(
+    def _apply(
         self, texts: beam.PCollection, fn: _ProcessTexts, kind: Any, following: beam.PTransform
     ) -> Any:
-        """The output of a function, of elements of a kind, and of what follows it; with exception
-        handling, both outputs."""
+        """Batch the elements, apply a function to the batches, and a transform to its results. With
+        exception handling, return both outputs.
+
+        Args:
+            kind: Type of the results of the function, if it is known.
+        """
         step = beam.ParDo(fn) if kind is None else beam.ParDo(fn).with_output_types(kind)
+        batches = texts | "wrap" >> beam.ParDo(_Wrap()) | "batch" >> self._batch(fn.columns)
         if not self.dead_letter_tag:
-            return texts | "process" >> step | "results" >> following
-        main, bad = texts | "process" >> step.with_outputs(self.dead_letter_tag, main=self.main_tag)
+            return batches | "process" >> step | "results" >> following
+        main, bad = batches | "process" >> step.with_outputs(
+            self.dead_letter_tag, main=self.main_tag
+        )
         results = main | "results" >> following
-        if self.is_yaml:  # Beam imports what its YAML needs, which need not be installed
+        if self.is_yaml:  # Beam imports packages of its YAML, which may not be installed
             from apache_beam.yaml.yaml_errors import map_errors_to_standard_format
 
             errors = bad | "errors" >> map_errors_to_standard_format(texts.element_type)
@@ -145,32 +156,42 @@ class _Texts(beam.PTransform):
         outputs: Any = namedtuple("Outputs", [self.main_tag, self.dead_letter_tag])  # type: ignore[misc]
         return outputs(results, bad)  # type: ignore[call-arg]
 
+    def _batch(self, columns: Sequence[str]) -> beam.PTransform:
+        """Return Beam's transform that batches elements: within a bundle by the bytes of their
+        texts, or across bundles by their number, with state and a timer."""
+        number, delay = self.batching.batch_size, self.batching.max_delay
+        if delay is not None:
+            return beam.BatchElements(
+                min_batch_size=number,
+                max_batch_size=number,
+                max_batch_duration_secs=delay,
+                record_metrics=False,
+            )
+        least = -(-BATCH_BYTES // number)
+        return beam.BatchElements(
+            min_batch_size=BATCH_BYTES,
+            max_batch_size=BATCH_BYTES,
+            element_size_fn=lambda one: max(_text_bytes(one.element, columns), least),
+            record_metrics=False,
+        )
+
 
 class _Element(NamedTuple):
-    """An element that waits for others, and its texts: one, or an array, for each column."""
+    """An element with its place in time."""
 
     element: Any
-    texts: list[Any]
     timestamp: Timestamp
     window: Any
     pane: Any
 
     def windowed(self, value: Any) -> WindowedValue:
-        """A value in the windows of the element."""
+        """Return a value at the place of the element."""
         return WindowedValue(value, self.timestamp, [self.window], self.pane)
 
 
-class _ProcessTexts(beam.DoFn):
-    """Processes the texts of many elements at once: when there are enough, when one has waited long
-    enough, and at the end of a bundle. `dead_letter_tag`: of the output for bad elements, if there
-    is one."""
-
-    def __init__(self, columns: list[str], batching: TextsOptions, dead_letter_tag: str) -> None:
-        self.columns, self.batching, self.dead_letter_tag = columns, batching, dead_letter_tag
-
-    def start_bundle(self) -> None:
-        self.waiting: list[_Element] = []
-        self.bytes, self.since = 0, 0.0
+@beam.typehints.with_output_types(Any)
+class _Wrap(beam.DoFn):
+    """Keep the place of each element in its batch."""
 
     def process(
         self,
@@ -178,49 +199,48 @@ class _ProcessTexts(beam.DoFn):
         timestamp: Timestamp = beam.DoFn.TimestampParam,
         window: Any = beam.DoFn.WindowParam,
         pane: Any = beam.DoFn.PaneInfoParam,
-    ) -> Iterator[Any]:
-        one = _Element(element, [], timestamp, window, pane)
-        try:
-            if isinstance(element, str) and len(self.columns) > 1:
-                raise InputError("the element has one text; a pair needs two columns")
-            one.texts.extend(_texts(element, column) for column in self.columns)
-        except InputError as error:
-            yield self._failed(one, error)
+    ) -> Iterator[_Element]:
+        yield _Element(element, timestamp, window, pane)
+
+
+class _ProcessTexts(beam.DoFn):
+    """Process batches of elements.
+
+    Attributes:
+        columns: The columns with the texts.
+        dead_letter_tag: Tag of the output for bad elements, if there is one.
+    """
+
+    def __init__(self, columns: list[str], dead_letter_tag: str) -> None:
+        self.columns, self.dead_letter_tag = columns, dead_letter_tag
+
+    def process(self, batch: list[_Element]) -> Iterator[Any]:
+        tables = [one for one in batch if isinstance(one.element, pa.RecordBatch | pa.Table)]
+        yield from self._try([one for one in batch if one not in tables] if tables else batch)
+        for one in tables:
+            yield from self._try([one])
+
+    def _try(self, elements: list[_Element]) -> Iterator[Any]:
+        """Process elements together, or one by one if one of them is bad."""
+        if not elements:
             return
-        if isinstance(one.texts[0], pa.Array):
-            yield from self._tried([one])
-            return
-        if not self.waiting:
-            self.since = time.monotonic()
-        self.waiting.append(one)
-        self.bytes += sum(len(text) for text in one.texts if text is not None)
-        if (
-            len(self.waiting) >= self.batching.batch_size
-            or self.bytes > BATCH_BYTES
-            or time.monotonic() - self.since >= self.batching.max_delay
-        ):
-            yield from self._flushed()
-
-    def finish_bundle(self) -> Iterator[Any]:
-        yield from self._flushed()
-
-    def _flushed(self) -> Iterator[Any]:
-        waiting, self.waiting, self.bytes = self.waiting, [], 0
-        yield from self._tried(waiting)
-
-    def _tried(self, elements: list[_Element]) -> Iterator[Any]:
-        """The results of elements, or the failure of the one that is bad."""
         try:
-            yield from self.processed(elements)
+            yield from self.process_texts(elements, self._arrays(elements))
         except InputError as error:
             if len(elements) == 1:
                 yield self._failed(elements[0], error)
             else:
                 for one in elements:
-                    yield from self._tried([one])
+                    yield from self._try([one])
+
+    def _arrays(self, elements: list[_Element]) -> list[pa.Array]:
+        """Return the texts of elements by column."""
+        if any(isinstance(one.element, str) for one in elements) and len(self.columns) > 1:
+            raise InputError("the element has one text; a pair needs two columns")
+        return [_array([_texts(one.element, name) for one in elements]) for name in self.columns]
 
     def _failed(self, one: _Element, error: InputError) -> TaggedOutput:
-        """The element in the output for bad ones. Without one, raises the error."""
+        """Return the element for the output of bad elements. Without one, raise the error."""
         error = InputError(f"element {shown(one.element)}: {error.template}")
         if not self.dead_letter_tag:
             raise error
@@ -228,14 +248,14 @@ class _ProcessTexts(beam.DoFn):
         reason = type(error), repr(error), traceback.format_exception(error)
         return TaggedOutput(self.dead_letter_tag, one.windowed((one.element, reason)))
 
-    def processed(self, elements: list[_Element]) -> Iterator[Any]:
-        """The results of elements. InputError if one of them is bad; then there are none."""
+    def process_texts(self, elements: list[_Element], texts: list[pa.Array]) -> Iterator[Any]:
+        """Yield the results of elements. Raises InputError before any result if one is bad."""
         raise NotImplementedError
 
 
 WordCount: Any = NamedTuple("WordCount", [("word", str), ("count", int)])
-"""A word and how often it occurs: a row of Beam, and a pair. (Beam reads no annotations that are
-texts, as those of a class are here.)"""
+"""A word and its count: a Beam row, and a pair. (Beam cannot read the annotations of a class in a
+module with `from __future__ import annotations`.)"""
 beam.coders.registry.register_coder(WordCount, beam.coders.RowCoder)
 
 
@@ -275,12 +295,12 @@ class CountWords(_Texts):
                 "CountWords: merging windows, such as sessions, are not supported; use fixed or"
                 " sliding windows"
             )
-        fn = _CountTexts(self.options, self.split_at, self.batching, self.dead_letter_tag)
-        return self._applied(texts, fn, tuple[int, bytes], _MergeCounts())
+        fn = _CountTexts(self.options, self.split_at, self.dead_letter_tag)
+        return self._apply(texts, fn, tuple[int, bytes], _MergeCounts())
 
 
 class _MergeCounts(beam.PTransform):
-    """From counts of bundles, by partition, to the words with their sums."""
+    """Merge the counts of bundles by partition, and emit words."""
 
     def expand(self, counts: beam.PCollection) -> beam.PCollection:
         grouped = counts | "group" >> beam.GroupByKey()
@@ -288,43 +308,36 @@ class _MergeCounts(beam.PTransform):
 
 
 class _CountTexts(_ProcessTexts):
-    """Counts the words of elements, by partition, in one table for each window."""
+    """Count the words of elements by partition, in one table for each window of a bundle."""
 
     def __init__(
-        self,
-        options: CountingOptions,
-        split_at: Sequence[AddedToken],
-        batching: TextsOptions,
-        dead_letter_tag: str,
+        self, options: CountingOptions, split_at: Sequence[AddedToken], dead_letter_tag: str
     ) -> None:
-        super().__init__([options.text_column], batching, dead_letter_tag)
+        super().__init__([options.text_column], dead_letter_tag)
         self.options = options
         self.split_at = [token.for_kernel() for token in split_at]
-        self.memory = options.worker_memory // MOST_WINDOWS  # of the table of a window
-        self.partitions = max(self.memory // PARTITION_SHARE_BYTES, LEAST_PARTITIONS)
+        self.memory = options.worker_memory // MAX_WINDOWS  # bytes of the table of a window
+        self.partitions = max(self.memory // PARTITION_SHARE_BYTES, MIN_PARTITIONS)
 
     def start_bundle(self) -> None:
-        super().start_bundle()
         self.counters: dict[Any, _kernel.WordCounter] = {}
 
     def finish_bundle(self) -> Iterator[Any]:
-        yield from super().finish_bundle()
         for window, counter in self.counters.items():
-            yield from self._taken(window, counter)
+            yield from self._take(window, counter)
 
-    def processed(self, elements: list[_Element]) -> Iterator[Any]:
-        by_window: dict[Any, list[_Element]] = {}
-        for one in elements:
-            by_window.setdefault(one.window, []).append(one)
-        arrays = {window: _array(some, 0) for window, some in by_window.items()}
-        for window, texts in arrays.items():
-            yield from self._count(window, texts)
+    def process_texts(self, elements: list[_Element], texts: list[pa.Array]) -> Iterator[Any]:
+        windows: dict[Any, list[int]] = {}
+        for row, one in enumerate(elements):
+            windows.setdefault(one.window, []).append(row)
+        for window, rows in windows.items():
+            yield from self._count(window, texts[0] if len(windows) == 1 else texts[0].take(rows))
 
     def _count(self, window: Any, texts: pa.Array) -> Iterator[WindowedValue]:
         if window not in self.counters:
-            if len(self.counters) >= MOST_WINDOWS:
+            if len(self.counters) >= MAX_WINDOWS:
                 oldest = next(iter(self.counters))
-                yield from self._taken(oldest, self.counters.pop(oldest))
+                yield from self._take(oldest, self.counters.pop(oldest))
             text = self.options.for_kernel()
             self.counters[window] = _kernel.WordCounter(
                 text, most_bytes=self.memory, split_at=self.split_at
@@ -334,18 +347,18 @@ class _CountTexts(_ProcessTexts):
         while len(texts):
             texts = texts[counter.count(texts, None) :]
             if counter.is_full:
-                yield from self._taken(window, counter)
+                yield from self._take(window, counter)
         add_metrics(rows=rows)
 
-    def _taken(self, window: Any, counter: _kernel.WordCounter) -> Iterator[WindowedValue]:
-        """The counts of a window by partition, which empties the counter."""
+    def _take(self, window: Any, counter: _kernel.WordCounter) -> Iterator[WindowedValue]:
+        """Emit the counts of a window by partition, and empty the counter."""
         for partition, _, total, words in counter.take(self.partitions):
             add_metrics(words=total)
             yield WindowedValue((partition, to_bytes(words)), window.max_timestamp(), [window])
 
 
 def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
-    """The words of a partition with the sums of their counts."""
+    """Yield the words of a partition with the sums of their counts."""
     sums = SortedWords()
     for table in partition[1]:
         sums.add(from_bytes(table))
@@ -362,9 +375,10 @@ class EncodeTexts(_Texts):
 
     Rows with a schema become rows with a schema, which `beam.io.WriteToParquet` or Beam SQL accept.
 
-    The tokenizer is sent to the workers with the pipeline, so they need no access to its files. A
-    WordPiece vocabulary of 30,522 tokens takes about half a megabyte of the pipeline's graph, and a
-    BPE vocabulary of 128,000 tokens 1.3 MB.
+    Workers open a tokenizer that is given by its path or its name, so they must reach it: use a
+    store on a cluster. A `wordpiece_core.Tokenizer` is sent to them with the pipeline. Its graph,
+    which some runners limit to 10 MB, then grows by half a megabyte for a WordPiece vocabulary of
+    30,522 tokens, and by 1.3 MB for a BPE vocabulary of 128,000 tokens.
 
     `EncodeTextsOptions` has the arguments.
 
@@ -389,31 +403,80 @@ class EncodeTexts(_Texts):
             text_pair_column=options.text_pair_column,
             **vars(options.select(EncodingOptions)),
         )
-        self.tokenizer = options.load_tokenizer()
-        check_fit(self.options, self.tokenizer)
+        self.source = _TokenizerSource.of(options)
+        check_fit(self.options, self.source.tokenizer())
 
     def expand(self, texts: beam.PCollection) -> Any:
         """Return the elements with `input_ids` and the requested columns."""
         columns = [self.options.text_column, self.options.text_pair_column]
         named = [column for column in columns if column is not None]
-        encoding, kind = self.options.select(EncodingOptions), texts.element_type
-        fn = _EncodeTexts(self.tokenizer, encoding, named, self.batching, self.dead_letter_tag)
-        # Beam 2.77 loses what `finish_bundle` gives to a step that takes batches, as that of
-        # WriteToParquet does. To one that takes elements it loses nothing.
-        kind = _encoded_type(kind, named, encoding)
+        encoding = self.options.select(EncodingOptions)
+        kind = _encoded_type(texts.element_type, named, encoding)
+        fn = _EncodeTexts(self.source, encoding, named, self.dead_letter_tag)
         following = beam.Map(_same)
         following = following if kind is None else following.with_output_types(kind)
-        return self._applied(texts, fn, kind, following)
+        return self._apply(texts, fn, kind, following)
 
 
 def _same(element: Any) -> Any:
+    """Return the element. Beam 2.77 loses results of `finish_bundle` in a step that takes batches,
+    such as the first step of WriteToParquet, but not in a step that takes elements."""
     return element
 
 
+@dataclass(frozen=True)
+class _TokenizerSource:
+    """A tokenizer that workers open by its path or name, or that is sent with the pipeline.
+
+    Attributes:
+        options: The path or name, and how it is loaded, unless it is sent.
+        sent: The tokenizer, if it is sent.
+        digest: Digest of the tokenizer, which workers check.
+    """
+
+    options: TokenizerOptions | None
+    sent: Tokenizer | None
+    digest: str
+
+    @classmethod
+    def of(cls, options: EncodeTextsOptions) -> _TokenizerSource:
+        """Load the tokenizer. Local paths become absolute."""
+        tokenizer, place = options.load_tokenizer(), options.tokenizer
+        if isinstance(place, Tokenizer):
+            return cls(None, tokenizer, tokenizer.digest)
+        place = absolute(path(place)) if os.path.exists(path(place)) else path(place)
+        loading = replace(options.select(TokenizerOptions), tokenizer=place)
+        _loaded[loading] = tokenizer
+        return cls(loading, None, tokenizer.digest)
+
+    def tokenizer(self) -> Tokenizer:
+        """Return the tokenizer, which each process loads once."""
+        if self.options is None:
+            assert self.sent is not None
+            return self.sent
+        with _loading:
+            if self.options not in _loaded:
+                _loaded[self.options] = self.options.load_tokenizer()
+        tokenizer = _loaded[self.options]
+        if tokenizer.digest != self.digest:
+            raise InputError(
+                f"{self.options.tokenizer}: the tokenizer of this worker differs from the tokenizer"
+                " of the pipeline; use the same version on all machines"
+            )
+        return tokenizer
+
+
+_loading = threading.Lock()
+_loaded: dict[TokenizerOptions, Tokenizer] = {}
+
+
 def _encoded_type(kind: Any, columns: list[str], options: EncodingOptions) -> Any:
-    """The type of encoded elements, if it is known from that of the elements. InputError if these
-    lack a column, or have one of a name that is added; OptionError for ids that rows cannot
-    hold."""
+    """Return the type of encoded elements, if the type of the elements is known.
+
+    Raises:
+        InputError: If the elements lack a column, or have one that is added.
+        OptionError: For ids that rows cannot hold.
+    """
     if kind in (pa.RecordBatch, pa.Table):
         return kind
     try:
@@ -434,21 +497,27 @@ def _encoded_type(kind: Any, columns: list[str], options: EncodingOptions) -> An
 
 
 class _EncodeTexts(_ProcessTexts):
-    """Encodes many elements at once. Each keeps its own window and timestamp."""
+    """Encode many elements together. Each keeps its own window and timestamp."""
 
-    def __init__(self, tokenizer: Tokenizer, encoding: EncodingOptions, *how: Any) -> None:
-        super().__init__(*how)
-        self.tokenizer, self.encoding = tokenizer, encoding
+    def __init__(
+        self,
+        source: _TokenizerSource,
+        encoding: EncodingOptions,
+        columns: list[str],
+        dead_letter_tag: str,
+    ) -> None:
+        super().__init__(columns, dead_letter_tag)
+        self.source, self.encoding = source, encoding
 
-    def processed(self, elements: list[_Element]) -> Iterator[Any]:
-        if not elements:
-            return
-        arrays = [_array(elements, i) for i in range(len(self.columns))]
-        done = self.tokenizer.encode_batch(*arrays, options=self.encoding)
+    def setup(self) -> None:
+        self.tokenizer = self.source.tokenizer()
+
+    def process_texts(self, elements: list[_Element], texts: list[pa.Array]) -> Iterator[Any]:
+        done = self.tokenizer.encode_batch(*texts, options=self.encoding)
         table, sources = done.table, range(len(done.table))
         if done.source_rows is not None:
             sources = done.source_rows.to_pylist()
-        if isinstance(elements[0].texts[0], pa.Array):
+        if isinstance(elements[0].element, pa.RecordBatch | pa.Table):
             made = [(elements[0], _with_columns(elements[0].element, table, done.source_rows))]
         else:
             found = zip(table.to_pylist(), sources, strict=True)
@@ -460,7 +529,7 @@ class _EncodeTexts(_ProcessTexts):
 
 
 def _with_columns(element: Any, added: pa.Table, sources: pa.ChunkedArray | None) -> Any:
-    """A record batch or a table with the added columns."""
+    """Return a record batch or a table with the added columns."""
     _check_free(element.schema.names, added.column_names)
     table = pa.Table.from_batches([element]) if isinstance(element, pa.RecordBatch) else element
     if sources is not None:
@@ -474,8 +543,8 @@ def _with_columns(element: Any, added: pa.Table, sources: pa.ChunkedArray | None
 
 
 def _texts(element: Any, column: str) -> Any:
-    """The texts of an element: an Arrow array for a batch, else one text. InputError if it has no
-    such column."""
+    """Return the texts of an element: an Arrow array for a batch, else one text. Raises InputError
+    if it has no such column."""
     if isinstance(element, str):
         return element
     if isinstance(element, pa.RecordBatch | pa.Table):
@@ -498,7 +567,7 @@ def _texts(element: Any, column: str) -> Any:
 
 
 def _fields(row: Any) -> dict[str, Any]:
-    """The fields of a `beam.Row` or a named tuple."""
+    """Return the fields of a `beam.Row` or a named tuple."""
     if isinstance(row, beam.Row):
         return row.as_dict()  # type: ignore[no-any-return]
     if hasattr(row, "_asdict"):
@@ -508,7 +577,7 @@ def _fields(row: Any) -> dict[str, Any]:
 
 
 def _with(element: Any, added: dict[str, Any], columns: list[str]) -> Any:
-    """An element with the added columns."""
+    """Return an element with the added columns."""
     if isinstance(element, str):
         fields: Mapping[str, Any] = {columns[0]: element}
     else:
@@ -523,9 +592,8 @@ def _check_free(names: Iterable[str], added: Iterable[str]) -> None:
         raise InputError(f"a column {name!r} already exists; rename it or exclude it")
 
 
-def _array(elements: list[_Element], column: int) -> pa.Array:
-    """The texts of elements. InputError if one cannot be a text: bytes must be UTF-8."""
-    texts = [one.texts[column] for one in elements]
+def _array(texts: list[Any]) -> pa.Array:
+    """Return texts as an array. Raises InputError for bytes that are not UTF-8."""
     if len(texts) == 1 and isinstance(texts[0], pa.Array):
         return texts[0]
     try:
@@ -533,3 +601,13 @@ def _array(elements: list[_Element], column: int) -> pa.Array:
         return pa.array(texts, pa.string())
     except (pa.ArrowException, UnicodeError) as error:
         raise InputError(f"not a text ({one_line(error)})") from error
+
+
+def _text_bytes(element: Any, columns: Sequence[str]) -> int:
+    """Return the approximate bytes of the texts of an element; 0 if it is bad."""
+    if isinstance(element, pa.RecordBatch | pa.Table):
+        return BATCH_BYTES
+    try:
+        return sum(len(_texts(element, column) or "") for column in columns)
+    except InputError:
+        return 0

@@ -303,8 +303,9 @@ class ShardFile:
         neither `copied` nor, if there are pages, the ids. Returns the bytes up to its end that were
         not returned before. InputError if columns or rows are not as they must be."""
 
-    def finish(self) -> bytes:
-        """Ends the file, and returns the bytes that were not returned before."""
+    def finish(self, metadata: Sequence[tuple[str, str]]) -> bytes:
+        """End the file, and return the bytes that were not returned before. `metadata`: keys and
+        values to add to the footer."""
 
 def symbol_counts(
     words: ArrowArray,

@@ -11,14 +11,10 @@ from typing import Any
 from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.options import build
 from pipelines.commands.summary import counted, print_tokens
-from pipelines.encoding.directory.encoded_directory import (
-    MANIFEST,
-    SECOND_FILES,
-    WORK,
-    kept_tokenizer,
-)
-from pipelines.encoding.directory.status import SUMS
+from pipelines.encoding.dataset import MANIFEST, WORK, kept_tokenizer
 from pipelines.encoding.options import TokenizerOptions
+from pipelines.encoding.shard_names import SECOND_FILES
+from pipelines.encoding.shards import SUMS
 from pipelines.io.inputs import open_parquet
 from pipelines.io.outputs import damaged, read_json
 from wordpiece_core import Tokenizer, storage

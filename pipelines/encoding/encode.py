@@ -1,13 +1,13 @@
-"""The job `encode`: each input becomes one Parquet shard of token ids.
+"""The job `encode`: each input becomes a Parquet shard of token ids.
 
-    plan ─▶ shards ─ encode each: read a row group, encode it, write it ─▶ journals ─▶ commit
+    plan ─▶ shards ─ encode each: read a row group, encode it, write it ─▶ records ─▶ commit
 
-The plan is in files, because runners limit the size of the graph of a pipeline. A worker records
-each finished shard in a journal, so that a rerun does not encode it again. It also records a shard
-that cannot be encoded, and the other shards are finished (`pipelines.encoding.directory`).
+The plan decides which shards are missing, and the schema of all shards. A worker writes each shard
+under a temporary name and renames it. A finished shard has its record in its footer, so a rerun
+reads the footers of shards that the manifest does not list. The commit replaces the manifest, last.
 
-A fault of storage does not make a shard bad: the step is tried again; if that does not help, the
-work item fails; and if the runner's retries fail too, the job fails.
+A fault of storage does not make an input bad: the call is repeated, then the work item fails, and
+if the runner's retries fail too, the job fails.
 
 Resharding (`pipelines.encoding.resharding`) encodes its inputs in the same way, and then makes
 shards of their rows. Following (`pipelines.encoding.follow`) is a loop around the job.
@@ -15,36 +15,167 @@ shards of their rows. Following (`pipelines.encoding.follow`) is a loop around t
 
 from __future__ import annotations
 
-from pipelines.encoding.follow import FollowLog, follow_inputs
-from pipelines.encoding.options import EncodeOptions
-from pipelines.encoding.resharding.reshard import Resharding
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipelines.encoding.card import CARD, card_warnings
+from pipelines.encoding.columns import check_fit
+from pipelines.encoding.dataset import Contents, Dataset, commit, complete, read_contents
+from pipelines.encoding.options import EncodeOptions, ShardOptions
+from pipelines.encoding.plan import EncodePlan, plan_shards
 from pipelines.encoding.result import Encoded
-from pipelines.encoding.run import EncodeRun
-from pipelines.encoding.shard_encoder import check_fit
+from pipelines.encoding.row_weights import RowWeights
+from pipelines.encoding.shard_names import splits_of_shards
+from pipelines.encoding.shards import BadInput, ShardError, ShardResult
+from pipelines.io import inputs
+from pipelines.io.inputs import InputFile
 from pipelines.io.lock import exclusive_lock
 from pipelines.progress import Progress
 from wordpiece_core import Tokenizer
+from wordpiece_core.errors import InputError, opt
+from wordpiece_core.option_types import path, paths
+
+MAX_UNKNOWN = 0.9  # share of unknown tokens of a dataset above which there is an error
+MIN_TOKENS = 10  # tokens of a dataset for which this is an error
 
 
-def encode_job(
-    options: EncodeOptions,
-    tokenizer: Tokenizer,
-    progress: Progress,
-    log: FollowLog | None = None,
-) -> Encoded:
-    """Encode every input into a shard of the same name in the output, or reshard the rows of all
-    inputs. `log` receives the commits of the option `follow`.
+@dataclass(frozen=True)
+class EncodeJob:
+    """The options of a run, its tokenizer and its progress."""
 
-    Raises InputError; OptionError, for example if the output holds shards of other options or
-    another tokenizer; OutputError, for example if another run is writing to the output; and
-    ShardsError if some inputs cannot be encoded, after all others are finished. With `on_error`
-    "skip", the manifest lists these instead.
+    options: EncodeOptions
+    tokenizer: Tokenizer
+    progress: Progress
+
+    @property
+    def output(self) -> str:
+        """The output directory."""
+        return path(self.options.output)
+
+    @property
+    def shard_options(self) -> ShardOptions:
+        """The options of shards, which workers get."""
+        return self.options.select(ShardOptions)
+
+    def dataset(self) -> Dataset:
+        """Return the output as a dataset. A named token is no option if it has the role anyway."""
+        options, tokenizer = self.options.job_options, self.tokenizer
+        for role in ("bos_token", "eos_token"):
+            if role in options and tokenizer.token_of(role) == options[role]:
+                del options[role]
+        return Dataset(
+            self.output,
+            {"tokenizer": tokenizer.digest, "options": options},
+            card=self.options.card,
+            marks_unfinished=not self.options.follow,  # who follows reads shards as they appear
+        )
+
+    def files(self, *, may_be_empty: bool = False) -> list[InputFile]:
+        """List the inputs. Their shards have distinct names."""
+        own, quoting = [self.output], not self.options.no_quoting
+        given = paths(self.options.inputs)
+        found = inputs.resolve(given, own, may_be_empty=may_be_empty, quoting=quoting)
+        if not self.options.follow:  # the splits of later files are not known
+            found = inputs.with_splits_in_names(found)
+        return inputs.disambiguated(found)
+
+
+def encode_job(options: EncodeOptions, tokenizer: Tokenizer, progress: Progress) -> Encoded:
+    """Encode every input into a shard of the same name, or reshard the rows of all inputs.
+
+    Raises:
+        InputError: For bad data.
+        OptionError: For wrong options, for example if the output has shards of other options.
+        OutputError: If the output cannot be used.
+        ShardsError: If inputs cannot be encoded, after all others are finished. With `on_error`
+            "skip" the manifest lists these inputs.
     """
     options = options.checked()
     check_fit(options, tokenizer)
-    run = EncodeRun(options, tokenizer, progress)
-    if options.follow:
-        assert log is not None
-        return follow_inputs(run, log)
-    with exclusive_lock(run.output):
-        return Resharding(run).run() if options.is_resharded else run.encode_files(run.files())
+    job = EncodeJob(options, tokenizer, progress)
+    with exclusive_lock(job.output):
+        if options.is_resharded:
+            from pipelines.encoding.resharding.reshard import reshard_rows
+
+            return reshard_rows(job)
+        return encode_files(job, job.files())
+
+
+def encode_files(job: EncodeJob, files: Sequence[InputFile]) -> Encoded:
+    """Encode inputs into shards, and commit."""
+    dataset, options = job.dataset(), job.shard_options
+    contents = read_contents(dataset)
+    plan = plan_shards(dataset.path, contents, files, options, job.tokenizer)
+    bad: list[BadInput] = []
+    if plan.is_done:
+        manifest = complete(dataset, contents, job.tokenizer)
+    else:
+        contents, bad = encode_shards(job, dataset, plan, options)
+        manifest = commit(dataset, contents)
+    others = len(contents.results.keys() - plan.files.keys())
+    warnings = _split_warnings(manifest) + card_warnings(dataset.place(CARD), dataset.card)
+    return Encoded(job.output, manifest, plan.kept, others, bad, warnings)
+
+
+def encode_shards(
+    job: EncodeJob,
+    dataset: Dataset,
+    plan: EncodePlan,
+    options: ShardOptions,
+    weights: RowWeights | None = None,
+) -> tuple[Contents, list[BadInput]]:
+    """Encode the shards of a plan.
+
+    Args:
+        weights: How rows are weighted that will be resharded.
+
+    Returns:
+        The contents to commit, and the inputs that cannot be encoded.
+
+    Raises ShardsError if some of these are not skipped.
+    """
+    on_error = job.options.on_error
+    if not plan.to_encode:
+        plan.bad_inputs([], on_error)
+    dataset.begin(job.tokenizer)
+    results, errors = list[ShardResult](), list[ShardError]()
+    with job.progress.stage("encode", "input", sum(shard.input_bytes for shard in plan.to_encode)):
+        if plan.to_encode:
+            # Imported here, because a run with nothing to encode does not need Beam.
+            from pipelines.encoding.encode_shard import EncodeShard, encoding_threads, run_shards
+
+            threads = encoding_threads(job.options.beam_args, job.options.worker_memory)
+            step = EncodeShard(dataset, options, plan.schemas, plan.schema, threads, weights)
+            results, errors = run_shards(step, plan.to_encode, job.options.beam_args)
+        bad = plan.bad_inputs(errors, on_error)
+    before = plan.contents
+    shards = {**plan.finished, **{result.name: result for result in results}}
+    skipped = {n: e for n, e in before.errors.items() if n not in plan.files | shards.keys()}
+    contents = before.after(shards, skipped | {each.error.name: each.error for each in bad})
+    roots = {name: file.root for name, file in plan.files.items()}
+    contents = replace(contents, roots={**before.roots, **roots})
+    _check_unknown(job, contents)
+    return contents, bad
+
+
+def _check_unknown(job: EncodeJob, contents: Contents) -> None:
+    """Raise InputError if nearly all tokens are unknown."""
+    results = contents.results.values()
+    tokens = sum(result.word_tokens for result in results)
+    unknown = sum(result.unknown_tokens for result in results)
+    is_most = tokens >= MIN_TOKENS and unknown > MAX_UNKNOWN * tokens
+    if is_most and not job.options.allow_unknown:
+        raise InputError(
+            f"{job.output}: {unknown / tokens:.0%} of the tokens are unknown, so the tokenizer does"
+            f" not fit this text; choose another {opt.tokenizer}, or set {opt.allow_unknown}"
+        )
+
+
+def _split_warnings(manifest: Mapping[str, Any]) -> list[str]:
+    """Return a warning, in a list, if the shards are of several splits by their names."""
+    found = {*splits_of_shards([shard["name"] for shard in manifest["shards"]])}
+    if len(found) < 2:
+        return []
+    names = ", ".join(sorted(found))
+    return [f"the shards are of the splits {names}, and a reader of the whole directory mixes them"]

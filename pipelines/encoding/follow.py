@@ -13,15 +13,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from pipelines.encoding.directory.bad_shards import ShardsError
-from pipelines.encoding.directory.encoded_directory import MANIFEST
-from pipelines.encoding.directory.status import CHANGED
-from pipelines.encoding.options import SKIP
+from pipelines.encoding.columns import check_fit
+from pipelines.encoding.dataset import MANIFEST
+from pipelines.encoding.encode import EncodeJob, encode_files
+from pipelines.encoding.options import SKIP, EncodeOptions
 from pipelines.encoding.result import Encoded
-from pipelines.encoding.run import EncodeRun
+from pipelines.encoding.shards import CHANGED, ShardsError
 from pipelines.io import outputs
 from pipelines.io.inputs import InputFile
 from pipelines.io.lock import exclusive_lock
+from pipelines.progress import Progress
+from wordpiece_core import Tokenizer
 from wordpiece_core.errors import StorageError
 from wordpiece_core.storage import appears_when_closed
 from wordpiece_core.uri import join
@@ -41,28 +43,33 @@ class FollowLog(Protocol):
         """Report a warning."""
 
 
-def follow_inputs(run: EncodeRun, log: FollowLog) -> Encoded:
+def follow_job(
+    options: EncodeOptions, tokenizer: Tokenizer, progress: Progress, log: FollowLog
+) -> Encoded:
     """Encode files as they appear, until stopped or until nothing has changed for `until_idle`
     seconds. A fault of storage is a warning, and the next poll tries again. Raises the errors of
-    `encode`."""
-    with exclusive_lock(run.output):
-        return _follow(run, log) or run.encode_files([])
+    `encode_job`."""
+    options = options.checked()
+    check_fit(options, tokenizer)
+    job = EncodeJob(options, tokenizer, progress)
+    with exclusive_lock(job.output):
+        return _follow(job, log) or encode_files(job, [])
 
 
-def _follow(run: EncodeRun, log: FollowLog) -> Encoded | None:
+def _follow(job: EncodeJob, log: FollowLog) -> Encoded | None:
     """Return the last result; None if no file has appeared."""
-    following = run.options
+    following = job.options
     before: dict[str, Version] = {}
     processed: dict[str, Version] = {}
     skipped: dict[str, Version] = {}
-    commits = _Commits(run.output)
+    commits = _Commits(job.output)
     encoded: Encoded | None = None
     until_idle = math.inf if following.until_idle is None else following.until_idle
     idle_since = time.monotonic()
     while True:
         began = time.monotonic()
         try:
-            files = run.files(may_be_empty=True)
+            files = job.files(may_be_empty=True)
         except StorageError as error:
             if began - idle_since > until_idle:
                 raise
@@ -79,10 +86,10 @@ def _follow(run: EncodeRun, log: FollowLog) -> Encoded | None:
         if complete and found != processed:
             new = [file for path, file in complete.items() if skipped.get(path) != found[path]]
             try:
-                encoded = run.encode_files(new)
+                encoded = encode_files(job, new)
             except ShardsError as error:
                 changed = [bad.error.cause == CHANGED for bad in error.errors]
-                skips = run.options.on_error == SKIP and any(changed)
+                skips = following.on_error == SKIP and any(changed)
                 if not (skips or all(changed)):
                     raise
                 log.warn(f"{error}; they will be read again")

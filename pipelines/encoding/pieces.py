@@ -1,7 +1,7 @@
-"""How much is encoded at once: batches are split into pieces, tables are joined to row groups.
+"""How much is encoded at a time: batches are split into pieces, and parts joined to row groups.
 
-Where they begin depends only on the rows and the options, never on the number of threads. So the
-written bytes do not depend on it either.
+The boundaries depend only on the rows and the options, never on the number of threads, and so do
+the written bytes.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from wordpiece_core import EncodingOptions
 from wordpiece_core._kernel import Chunks, Pages
 
 PIECE_SIZE = 2 << 20  # bytes of text, or ids if they may be more, for one thread at a time
-ROW_GROUP_BYTES = 64 << 20  # of a row group in memory
-BYTES_PER_ROW = 16  # the size that a row without text is counted as
+ROW_GROUP_BYTES = 64 << 20  # maximum size of a row group in memory
+BYTES_PER_ROW = 16  # size of a row without text
 
 
-def most_ids(batch: TextBatch, encoding: EncodingOptions) -> pa.Array:
-    """For each row of a batch, the bytes of its texts, or the most ids it can become if these are
-    more. A token has at least one byte, a stride puts it into several rows, and rows are padded."""
+def max_ids(batch: TextBatch, encoding: EncodingOptions) -> pa.Array:
+    """Return the maximum number of ids of each row, or the bytes of its texts if these are more. A
+    token has at least one byte, a stride repeats tokens in several rows, and rows are padded."""
     texts = [batch.texts] if batch.pairs is None else [batch.texts, batch.pairs]
     lengths = [pc.fill_null(pc.binary_length(text), 0).cast(pa.float64()) for text in texts]
     size = lengths[0] if len(lengths) == 1 else pc.add(*lengths)
     if encoding.max_length is not None and encoding.stride is not None:
         room = float(encoding.max_length - 1 - len(texts))
-        size = pc.multiply(most_windows(lengths, room, encoding), float(encoding.max_length))
+        size = pc.multiply(max_windows(lengths, room, encoding), float(encoding.max_length))
     elif encoding.max_length is not None and encoding.padding:
         size = pc.max_element_wise(size, float(encoding.max_length))
     return pc.add(size, float(BYTES_PER_ROW))
 
 
-def most_windows(lengths: list[pa.Array], room: float, encoding: EncodingOptions) -> pa.Array:
-    """For each text or pair, an upper bound of its rows with a stride, from its bytes."""
+def max_windows(lengths: list[pa.Array], room: float, encoding: EncodingOptions) -> pa.Array:
+    """Return an upper bound of the rows of each text or pair with a stride, from its bytes."""
 
     def windows(length: pa.Array, left: pa.Array | float) -> pa.Array:
-        """The bound for one text. `left`: the least tokens of the text in a row."""
+        """Return the bound of one text that has at least `left` tokens in a row."""
         step = pc.max_element_wise(pc.subtract(left, float(encoding.stride or 0)), 1.0)
         return pc.if_else(pc.less_equal(length, left), 1.0, pc.add(pc.divide(length, step), 1.0))
 
@@ -52,19 +52,27 @@ def most_windows(lengths: list[pa.Array], room: float, encoding: EncodingOptions
 
 
 def piece_ends(batch: TextBatch, encoding: EncodingOptions) -> list[int]:
-    """The ends of the pieces of a batch, which has rows."""
+    """Return the ends of the pieces of a batch, which has rows."""
     rows, is_padded = len(batch.texts), encoding.stride is not None or encoding.padding
     if not is_padded and batch.bytes + rows * BYTES_PER_ROW <= PIECE_SIZE:
         return [rows]  # shortcut with the same result as below
-    return [end for _, end in pieces_of(most_ids(batch, encoding))]
+    return [end for _, end in pieces_of(max_ids(batch, encoding))]
 
 
 def pieces_of(
     sizes: pa.Array, size: int | None = None, before: float = 0.0
 ) -> list[tuple[float, int]]:
-    """Pieces of about this size (`PIECE_SIZE` if None), from the sizes of rows: the number of each,
-    and its end. A piece has at least one row. `before`: the size of earlier rows. If it is not 0,
-    the first piece may continue the last one of these, which then has the same number."""
+    """Divide rows into pieces of at least one row.
+
+    Args:
+        sizes: Sizes of the rows.
+        size: Approximate size of a piece; `PIECE_SIZE` by default.
+        before: Size of earlier rows. If it is not 0, the first piece may continue the last piece of
+            these, and then has the same number.
+
+    Returns:
+        The number of each piece, and its end.
+    """
     starts = pc.add(pc.subtract(pc.cumulative_sum(sizes), sizes), before)
     runs = pc.run_end_encode(pc.floor(pc.divide(starts, float(size or PIECE_SIZE))))
     return list(zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True))
@@ -72,10 +80,14 @@ def pieces_of(
 
 @dataclass(frozen=True)
 class Part:
-    """Encoded rows of a row group. `begins`: whether they begin one; `chunks`: then what can be
-    copied of the row group that the rows come from; `pages`: their ids, once they are compressed,
-    and then the table is without them; `size`: the bytes of the rows in memory, with all ids as
-    they were before."""
+    """Encoded rows of a row group.
+
+    Attributes:
+        begins: True if the rows begin a row group.
+        chunks: Column chunks of the input that can be copied, if the rows begin a row group.
+        size: Bytes of the rows in memory, including ids that are pages already.
+        pages: The ids as compressed pages; then the table does not have them.
+    """
 
     begins: bool
     table: pa.Table
@@ -85,8 +97,8 @@ class Part:
 
 
 def row_groups(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """Joins parts, none of them without rows, to row groups. A part that would make its row group
-    larger than `ROW_GROUP_BYTES` begins one too."""
+    """Join parts, each with rows, to row groups. A part that would make its row group larger than
+    `ROW_GROUP_BYTES` begins a new one."""
     held: list[Part] = []
     size = 0
     for part in parts:

@@ -1,27 +1,30 @@
-"""What `encode` has done."""
+"""The result of `encode`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipelines.encoding.directory.bad_shards import BadShard
-from pipelines.encoding.directory.encoded_directory import SECOND_FILES
-from pipelines.encoding.directory.status import SUMS
+from pipelines.encoding.shard_names import SECOND_FILES
+from pipelines.encoding.shards import SUMS, BadInput
 from pipelines.io.reader import warnings_of_text
 from wordpiece_core.errors import opt
 from wordpiece_core.summary import Summarized
 
-MANY_UNKNOWN = 0.01  # the share of [UNK] in the tokens above which there is a warning
-MANY_DROPPED = 0.01  # with `pack`: the share of dropped tokens above which there is a warning
+MANY_UNKNOWN = 0.01  # share of [UNK] above which there is a warning
+MANY_DROPPED = 0.01  # share of tokens dropped by `pack` above which there is a warning
 
 
 @dataclass(frozen=True, repr=False)
 class Encoded(Summarized):
     """The result of `pipelines.encode`.
 
-    `output`: the directory. `manifest`: its manifest. `kept`: number of shards from an earlier run.
-    `others`: number of shards whose inputs were not passed. `errors`: skipped inputs.
+    Attributes:
+        output: The dataset.
+        manifest: Its manifest.
+        kept: Number of shards from an earlier run.
+        others: Number of shards whose inputs were not passed.
+        errors: Skipped inputs.
 
     >>> import pipelines
     >>> from wordpiece_core import Tokenizer
@@ -35,7 +38,7 @@ class Encoded(Summarized):
     manifest: dict[str, Any]
     kept: int
     others: int
-    errors: list[BadShard]
+    errors: list[BadInput]
     more_warnings: list[str] = field(default_factory=list)
 
     @property

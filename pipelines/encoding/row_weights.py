@@ -1,5 +1,5 @@
-"""Columns that rows have until they are resharded (`pipelines.encoding.resharding`): the weight of
-a row, which is about its bytes before compression, and its split."""
+"""Columns of rows that will be resharded (`pipelines.encoding.resharding`): the weight of a row,
+about its bytes before compression, and its split."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 
 WEIGHT, SPLIT = "__wordpiece_weight", "__wordpiece_split"
-SPLIT_KEY = b"wordpiece split"  # of the hash of texts
-PLAIN_BYTES = 8  # of a value that is neither a string nor bytes
+SPLIT_KEY = b"wordpiece split"  # key of the hash of texts
+PLAIN_BYTES = 8  # bytes of a value that is neither a string nor bytes
 
 
 def split_bounds(shares: Sequence[tuple[str, str]]) -> tuple[int, ...]:
-    """For each split, the end of its range of hashes, in proportion to its share."""
+    """Return the end of the range of hashes of each split, in proportion to its share."""
     sums = accumulate(Fraction(share) for _, share in shares)
     return tuple(int(end * (1 << 64)) for end in sums)
 
 
 @dataclass(frozen=True)
 class RowWeights:
-    """How rows are weighted and split. `bytes`: of an id, and of a row besides its ids and the kept
-    columns. `only_ids`: whether rows without ids are left out, so
-    that their weight is 0. `bounds`: see `split_bounds`."""
+    """How rows are weighted and split.
+
+    Attributes:
+        bytes: Bytes of an id, and of a row in addition to its ids and kept columns.
+        only_ids: True if rows without ids are left out, and have the weight 0.
+        bounds: See `split_bounds`.
+    """
 
     bytes: tuple[int, int]
     only_ids: bool
@@ -36,18 +40,18 @@ class RowWeights:
 
     @property
     def fields(self) -> list[pa.Field]:
-        """The columns that are added."""
+        """The added columns."""
         return [pa.field(WEIGHT, pa.int64()), pa.field(SPLIT, pa.int16())]
 
     def add(self, table: pa.Table, kept: pa.Table, ids: str, texts: pa.Array) -> pa.Table:
-        """The table with these columns. `kept`: the columns of the input that go with it."""
+        """Return a table with these columns. `kept`: the kept columns of the same rows."""
         added = [self._weights(table.column(ids), kept), self._splits(texts)]
         for field, column in zip(self.fields, added, strict=True):
             table = table.append_column(field, column)
         return table
 
     def _weights(self, ids: pa.ChunkedArray, kept: pa.Table) -> pa.Array:
-        """The weight of each row."""
+        """Return the weight of each row."""
         of_id, of_row = self.bytes
         lengths = pc.fill_null(pc.list_value_length(ids), 0).cast(pa.int64())
         sizes = pc.add(pc.multiply(lengths, of_id), of_row)
@@ -59,7 +63,7 @@ class RowWeights:
         return pc.if_else(is_left_out, 0, sizes).combine_chunks() if self.only_ids else sizes
 
     def _splits(self, texts: pa.Array) -> pa.Array:
-        """The number of the split of each text."""
+        """Return the number of the split of each text."""
         split = pa.repeat(pa.scalar(0, pa.int16()), len(texts))
         if len(self.bounds) == 1:
             return split
@@ -70,7 +74,7 @@ class RowWeights:
         return split
 
     def sums(self, table: pa.Table) -> list[int]:
-        """The weight of the rows in each split."""
+        """Return the weight of the rows of each split."""
         weight, split = table.column(WEIGHT), table.column(SPLIT)
         if len(self.bounds) == 1:
             return [pc.sum(weight).as_py() or 0]
@@ -79,7 +83,7 @@ class RowWeights:
 
 
 def _bytes(column: pa.ChunkedArray) -> pa.ChunkedArray | int:
-    """About how many bytes each value of a column takes."""
+    """Return the approximate bytes of each value of a column."""
     if column.type in (pa.string_view(), pa.binary_view()):
         column = column.cast(pa.large_binary())
     try:

@@ -1,4 +1,4 @@
-"""Names of shards, as on the Hub, and the splits in them."""
+"""Names of shards as on the Hub, and their splits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pipelines.io.datasets_files import splits
 
 TRAIN = "train"
+SECOND_FILES = (".idx", ".index", ".metadata")  # endings of files that accompany a file of ids
 
 
 def shard_name(split: str, number: int, shards: int) -> str:
-    """The name of a shard, without its ending.
+    """Return the name of a shard without its ending.
 
     >>> shard_name("train", 0, 4)
     'train-00000-of-00004'
@@ -19,7 +20,7 @@ def shard_name(split: str, number: int, shards: int) -> str:
 
 
 def split_of_shard(name: str) -> str:
-    """The split of a shard by its name.
+    """Return the split of a shard by its name.
 
     >>> split_of_shard("data/train-00000-of-00004.parquet")
     'train'

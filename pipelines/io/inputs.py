@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import pyarrow as pa
+
 from pipelines.io.arrow_input import ArrowReader
 from pipelines.io.columns import TextColumns
 from pipelines.io.csv_input import CsvReader
@@ -33,8 +35,8 @@ __all__ = [
     "Shard",
     "TextBatch",
     "TextColumns",
+    "describe",
     "disambiguated",
-    "measure",
     "open_parquet",
     "open_shard",
     "output_names",
@@ -138,12 +140,15 @@ def read_texts(
     return reader.texts(part)
 
 
-def measure(file: InputFile, columns: TextColumns, kept: list[str] | None) -> int:
-    """Return the approximate size of the text of a file in bytes. Reads and raises the same as
-    `plan`; for Parquet it also checks the columns of `kept`."""
+def describe(
+    file: InputFile, columns: TextColumns, kept: list[str] | None
+) -> tuple[pa.Schema, int]:
+    """Return the schema of the kept columns of a file, without its keys, and the approximate bytes
+    of its text. Raises the errors of `open_shard`."""
     keys = dict(file.keys)
     kept = kept if kept is None else [name for name in kept if name not in keys]
-    return _reader(file, columns).measure(kept)
+    reader = _reader(file, columns)
+    return reader.open_shard(kept, None).schema, reader.measure(kept)
 
 
 def open_shard(
@@ -152,17 +157,28 @@ def open_shard(
     columns: list[str] | None = None,
     compression: str | None = None,
     *,
+    schema: pa.Schema | None = None,
     with_keys: bool = False,
     on_read: Callable[[int], object] | None = None,
 ) -> Shard:
-    """Opens a file for encoding and keeps `columns`; by default all, or all but the texts if
-    `texts` says so. InputError for a missing column; OptionError for more than one column of plain
-    text. Batches of Parquet come with the column chunks that have this `compression`. `with_keys`:
-    the keys in the name of the file are columns too. `on_read`: see `read_texts`."""
+    """Open a file for encoding.
+
+    Args:
+        columns: Columns to keep; by default all, or all except the texts if `texts` says so.
+        compression: Compression of the column chunks of Parquet that can be copied.
+        schema: The schema of the shard, if the file was opened before, without `with_keys`. Then
+            JSON lines are not read for it again.
+        with_keys: True to add the keys in the name of the file as columns.
+        on_read: See `read_texts`.
+
+    Raises:
+        InputError: For a missing column.
+        OptionError: For more than one column of plain text.
+    """
     keys = dict(file.keys)
     own = columns if columns is None else [name for name in columns if name not in keys]
     reader = _reader(file, texts)
     reader.on_read = on_read
-    shard = reader.open_shard(own, compression)
+    shard = reader.open_shard(own, compression, schema)
     wanted = {name: keys[name] for name in keys if columns is None or name in columns}
     return shard.with_keys(wanted) if with_keys and wanted else shard

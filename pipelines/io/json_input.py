@@ -92,6 +92,10 @@ class JsonReader(LineReader):
         missing = [name for name in self.columns.names if not {name, _top(name)} & {*schema.names}]
         return pa.schema([*schema, *((name, pa.string()) for name in missing)])
 
+    def known_schema(self, kept: list[str] | None, known: pa.Schema | None) -> pa.Schema:
+        """Return the known columns: reading them again means reading the whole file."""
+        return self.schema(kept) if known is None else known
+
     def _check_keys(self) -> None:
         """ColumnError if the keys of the texts are not in the first rows."""
         names: dict[str, None] = {}

@@ -51,11 +51,20 @@ class Range:
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Consecutive rows of a file: the kept columns; the texts as strings, with nulls kept, and the
-    second texts and groups, if they were asked for. `replaced`: the number of invalid UTF-8
-    sequences that were replaced in them. `bytes`: of the texts. `begins`: whether the batch begins
-    a row group, or the file. `invalid`: the number of invalid UTF-8 sequences in the kept columns,
-    where they stay. `chunks`: with the first batch of a row group, what of it can be copied."""
+    """Consecutive rows of a file.
+
+    Attributes:
+        table: The kept columns.
+        texts: The texts as strings, with nulls.
+        pairs: The second texts, if there is a column for them.
+        groups: The groups, if there is a column for them.
+        replaced: Number of invalid UTF-8 sequences that were replaced in the texts.
+        bytes: Bytes of the texts.
+        begins: True if the batch begins a row group, or the file.
+        invalid: Number of invalid UTF-8 sequences in the kept columns, where they stay.
+        chunks: Column chunks of the row group that can be copied, in its first batch.
+        first_row: Number of the first row in the file, if the batch is a piece of another one.
+    """
 
     table: pa.Table
     texts: pa.Array
@@ -66,6 +75,21 @@ class TextBatch:
     begins: bool = True
     invalid: int = 0
     chunks: Chunks | None = None
+    first_row: int = 0
+
+    def rows(self, start: int, end: int, *, first_row: int) -> TextBatch:
+        """Return a piece of the batch for encoding. The first piece has the bytes of the batch."""
+        is_first = start == 0
+        return TextBatch(
+            self.table.slice(start, end - start),
+            self.texts.slice(start, end - start),
+            replaced=0,
+            bytes=self.bytes if is_first else 0,
+            pairs=None if self.pairs is None else self.pairs.slice(start, end - start),
+            begins=self.begins and is_first,
+            chunks=self.chunks if is_first else None,
+            first_row=first_row,
+        )
 
 
 @dataclass(frozen=True)
@@ -81,7 +105,8 @@ class Shard:
 
         def batches() -> Iterator[TextBatch]:
             for batch in self.batches():
-                yield replace(batch, table=conformed(batch.table, schema, path))
+                table = conformed(batch.table, schema, path)
+                yield replace(batch, table=table, chunks=None)
 
         return Shard(schema, batches)
 
@@ -152,15 +177,25 @@ class Reader(ABC):
         """The texts of a range in order, in batches of at most about `COUNTED_BYTES`."""
         return self._batches(part, pa.schema([]), None, COUNTED_BYTES)
 
-    def open_shard(self, kept: list[str] | None, compression: str | None) -> Shard:
-        """Opens the file for encoding."""
-        schema = self.schema(kept)
+    def open_shard(
+        self, kept: list[str] | None, compression: str | None, known: pa.Schema | None = None
+    ) -> Shard:
+        """Open the file for encoding.
+
+        Args:
+            known: The schema of the shard, if the file was opened before.
+        """
+        schema = self.known_schema(kept, known)
         names = self.kept_columns(schema.names, kept)
         if names != schema.names:  # the metadata of the whole may be wrong for a part
             schema = pa.schema([schema.field(name) for name in names])
         whole = Range(self.file, 0, None, self.file.size)
         batches = partial(self._batches, whole, schema, compression, MAX_BATCH_TEXT_BYTES)
         return Shard(schema, batches)
+
+    def known_schema(self, kept: list[str] | None, known: pa.Schema | None) -> pa.Schema:
+        """Return the columns of a file that may have been opened before."""
+        return self.schema(kept)
 
     def kept_columns(self, names: Sequence[str], kept: Collection[str] | None) -> list[str]:
         """The names of the columns to keep, in the order of the file. `kept`: those that were asked

@@ -129,7 +129,6 @@ def test_a_fault_met_by_a_worker_is_the_same_line(tmp_path: Path, vocab: Path) -
         f"{tmp_path / 'in.jsonl'}: the line at byte 32 cannot be read as JSON (column 'text'"
         " changed from string to number; write its values alike)"
     )
-    assert [line.split(",")[0] for line in outcome.lines[:-1]] == ["encode: failed"]
     assert_nothing_whole(tmp_path / "out")
 
 

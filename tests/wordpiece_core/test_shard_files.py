@@ -35,7 +35,7 @@ def written(
 ) -> pq.ParquetFile:
     file = ShardFile(parquet(schema.empty_table()), "input_ids", maker)
     parts = [file.add_row_group(others, None, pages) for others, pages in groups]
-    return pq.ParquetFile(pa.BufferReader(b"".join([*parts, file.finish()])))
+    return pq.ParquetFile(pa.BufferReader(b"".join([*parts, file.finish([])])))
 
 
 @given(
@@ -193,7 +193,7 @@ def test_chunks_are_copied_as_they_are(codec: str, dictionary: bool) -> None:
     copied = chunks(data, COLUMNS.schema, codec)
     assert (copied.rows, copied.names) == (4, COLUMNS.column_names)
     file = ShardFile(parquet(COLUMNS.schema.empty_table()), "input_ids", None)
-    made = file.add_row_group(None, copied, []) + file.finish()
+    made = file.add_row_group(None, copied, []) + file.finish([])
     assert pq.read_table(pa.BufferReader(made), page_checksum_verification=True) == COLUMNS
     before, after = (pq.read_metadata(pa.BufferReader(d)).row_group(0) for d in (data, made))
     for i in range(before.num_columns):

@@ -1,9 +1,9 @@
-"""Which rows go to which shard. Nothing but arithmetic: no file is read here.
+"""Assign rows to shards. Only arithmetic: no file is read here.
 
-Rows are in *blocks*: those of an input in their order, or those of a part of a random order. Each
-row has a *weight*, its bytes before compression, and each block a *size*, about the bytes that its
-rows take in shards. Tasks have equal parts of the sum of the sizes; a row is in the task in whose
-part it begins. A task makes one shard, or several if these are small.
+Rows are in *blocks*: the rows of an input in their order, or the rows of a part of a random order.
+Each row has a *weight*, its bytes before compression, and each block a *size*, approximately the
+bytes of its rows in shards. Tasks get equal parts of the sum of the sizes, and a row belongs to the
+task in whose part it begins. A task makes one shard, or several if shards are small.
 """
 
 from __future__ import annotations
@@ -12,26 +12,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Slice = tuple[int, int, int]
-"""The number of a block, and the range of weights in it. A row belongs to the slice if the sum of
-the weights before it in the block is in the range."""
+"""The number of a block, and a range of weights in it. A row belongs to the slice if the sum of the
+weights before it in the block is in the range."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """Rows of which shards are made. `split`: the number of their split. `slices`: where the rows
-    are; with the names of their inputs, if blocks are inputs. `weight`: of all rows, about.
-    `shards`: how many are planned."""
+    """Rows of which shards are made.
+
+    Attributes:
+        split: Number of the split.
+        slices: Slices with the names of their inputs, if blocks are inputs.
+        weight: Approximate weight of all rows.
+        shards: Names of the shards without endings.
+    """
 
     number: int
     split: int
     slices: Sequence[tuple[int, int, int, str]]
     weight: int
-    shards: int
+    shards: Sequence[str]
 
 
 def assign(weights: Sequence[int], sizes: Sequence[int], shards: int) -> list[list[Slice]]:
-    """Assigns blocks of these weights to shards of about equal sizes, in order. `sizes`: of the
-    blocks.
+    """Assign blocks to shards of about equal sizes, in order.
+
+    Args:
+        weights: Weights of the blocks.
+        sizes: Sizes of the blocks.
 
     >>> assign([10, 20], [10, 20], 3)
     [[(0, 0, 10)], [(1, 0, 10)], [(1, 10, 20)]]

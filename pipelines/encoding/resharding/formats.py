@@ -1,10 +1,10 @@
-"""The files of a shard that holds ids alone.
+"""The files of a shard of ids.
 
     megatron   NAME.bin and NAME.idx, the IndexedDataset of Megatron-LM: a document of one sequence
                for each row
     ds         NAME.ds, NAME.ds.index and NAME.ds.metadata, as datatrove writes and reads them
 
-All numbers have their lowest byte first. Rows without ids, as those of null texts, are left out.
+All numbers are little-endian. Rows without ids, for example of null texts, are left out.
 `docs/guides/layouts.md` describes the bytes.
 """
 
@@ -21,22 +21,22 @@ from pipelines.encoding.shard_writer import IDS
 from pipelines.io.outputs import NewFile
 
 PARQUET, MEGATRON, DS = "parquet", "megatron", "ds"
-ENDINGS = {  # of the files of a shard; the first one has the ids
+ENDINGS = {  # the first file has the ids
     PARQUET: [".parquet"],
     MEGATRON: [".bin", ".idx"],
     DS: [".ds", ".ds.index", ".ds.metadata"],
 }
-ROW_BYTES = {MEGATRON: 4 + 8 + 8, DS: 8}  # of a row, in addition to its ids
+ROW_BYTES = {MEGATRON: 4 + 8 + 8, DS: 8}  # bytes of a row in addition to its ids
 MEGATRON_MAGIC = b"MMIDIDX\0\0"
 MEGATRON_HEADER = struct.Struct("<9sQBQQ")
 MEGATRON_CODES = {pa.int32(): 4, pa.uint16(): 8}
-MEGATRON_UINT16 = 65_500  # vocabularies below have ids of 16 bits, by Megatron's own rule
+MEGATRON_UINT16 = 65_500  # Megatron stores ids of smaller vocabularies in 16 bits
 UINT16 = 1 << 16
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def id_type(name: str, tokens: int) -> pa.DataType:
-    """The type of ids in a format, for a vocabulary of so many tokens."""
+    """Return the type of ids in a format, for a vocabulary of this size."""
     if name == MEGATRON:
         return pa.uint16() if tokens < MEGATRON_UINT16 else pa.int32()
     return pa.uint16() if tokens <= UINT16 else pa.uint32()
@@ -44,17 +44,23 @@ def id_type(name: str, tokens: int) -> pa.DataType:
 
 @dataclass
 class IdFiles:
-    """Writes the files of a shard. `tokenizer`: what its metadata call the tokenizer. `left_out`:
-    how many rows had no ids so far."""
+    """Write the files of a shard.
+
+    Attributes:
+        kind: Type of the ids.
+        tokenizer: Name of the tokenizer in the metadata.
+        left_out: Number of rows without ids so far.
+        lengths: Number of ids of each row.
+    """
 
     format: str
     kind: pa.DataType
     tokenizer: str
     left_out: int = 0
-    lengths: list[pa.Array] = field(default_factory=list)  # number of ids in each row
+    lengths: list[pa.Array] = field(default_factory=list)
 
     def write(self, files: Sequence[NewFile], tables: Iterator[pa.Table]) -> None:
-        """Writes all files of the shard."""
+        """Write all files of the shard."""
         self._write_ids(files[0], tables)
         lengths = pa.concat_arrays(self.lengths) if self.lengths else pa.array([], pa.int32())
         ends = pc.cumulative_sum(lengths.cast(pa.int64()))
@@ -76,7 +82,7 @@ class IdFiles:
                 _write(stream, ids.flatten().cast(self.kind))
 
     def _write_megatron(self, stream: NewFile, lengths: pa.Array, starts: pa.Array) -> None:
-        """Writes where the rows are."""
+        """Write the index of the rows."""
         size, code = self.kind.bit_width // 8, MEGATRON_CODES[self.kind]
         documents = pa.array(range(len(lengths) + 1), pa.int64())
         header = MEGATRON_HEADER.pack(MEGATRON_MAGIC, 1, code, len(lengths), len(documents))
@@ -85,7 +91,7 @@ class IdFiles:
 
 
 def shown_tokens(tokens: int) -> str:
-    """A number of tokens, T, as datatrove shows it.
+    """Return a number of tokens as datatrove shows it.
 
     >>> shown_tokens(950), shown_tokens(1_234_567), shown_tokens(999_900)
     ('950 T', '1.23 MT', '1.00 MT')
@@ -100,13 +106,13 @@ def shown_tokens(tokens: int) -> str:
 
 
 def _lengths(lists: pa.Array) -> pa.Array:
-    """The lengths of those lists that have any values."""
+    """Return the lengths of the lists that are not empty."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     return lengths.filter(pc.greater(lengths, 0)).cast(pa.int32())
 
 
 def _write(stream: NewFile, *arrays: pa.Array) -> None:
-    """Writes the numbers of arrays without nulls."""
+    """Write the numbers of arrays without nulls."""
     for numbers in arrays:
         size = numbers.type.bit_width // 8
         if len(numbers):

@@ -1,5 +1,4 @@
-"""The step that makes shards of the rows of a task. They stay in the work directory until their
-number is known (`pipelines.encoding.resharding.made_shards`)."""
+"""The step that makes the shards of a task."""
 
 from __future__ import annotations
 
@@ -15,27 +14,134 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.encoding.directory.status import ShardResult
+from pipelines.encoding.columns import added_schema, storing, text_columns
 from pipelines.encoding.pieces import Part
 from pipelines.encoding.resharding.assign import ShardTask
-from pipelines.encoding.resharding.formats import IdFiles, id_type
-from pipelines.encoding.resharding.made_shards import made_name, write_made
+from pipelines.encoding.resharding.formats import PARQUET, IdFiles, id_type
 from pipelines.encoding.resharding.packed_rows import PackedRows, packed_schema
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.row_weights import WEIGHT
-from pipelines.encoding.shard_encoder import added_schema, storing, text_columns
 from pipelines.encoding.shard_writer import IDS, ShardWriter, id_pages
+from pipelines.encoding.shards import ShardResult, footer_metadata, to_dict
+from pipelines.io import outputs
 from pipelines.io.outputs import NewFile
 from pipelines.io.schemas import conformed
 from pipelines.progress import add_metrics
 from wordpiece_core import Tokenizer, storage
+from wordpiece_core._kernel import ShardFile
 from wordpiece_core.errors import InputError, one_line, opt
-from wordpiece_core.uri import join
+from wordpiece_core.storage import in_parallel
+from wordpiece_core.uri import parent
+
+
+@contextmanager
+def resharding_errors(name: str) -> Iterator[None]:
+    """Turn errors of Arrow about a column into an InputError. `name`: what is resharded."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(
+            f"{name}: cannot be resharded ({one_line(error)}); exclude columns that are neither"
+            f" text nor numbers with {opt.keep_columns}"
+        ) from error
+
+
+@dataclass
+class MakeShards(beam.DoFn):
+    """Make the shards of tasks, and emit their records. The shards of a task get their names
+    together, because packed rows are counted by task."""
+
+    target: Target
+    threads: int
+
+    def setup(self) -> None:
+        self.tokenizer = self.target.dataset.tokenizer()
+
+    def process(self, task: ShardTask) -> Iterator[ShardResult]:
+        with resharding_errors(self.target.dataset.path):
+            yield from self._make(task)
+
+    def _make(self, task: ShardTask) -> list[ShardResult]:
+        target, made = self.target, list[MadeShard]()
+        rows = TaskRows(target, self.tokenizer, task)
+        with ExitStack() as opened:
+            for number, name in enumerate(task.shards, 1):
+                is_last = number == len(task.shards)
+                end = math.inf if is_last else task.weight * number / len(task.shards)
+                paths = [target.dataset.place(name + ending) for ending in target.endings]
+                files = [
+                    opened.enter_context(NewFile(path, target.dataset.work.path)) for path in paths
+                ]
+                made.append(self._write(rows, end, files))
+            if target.options.pack:
+                _share_out([shard.counts for shard in made], rows.packed)
+            return self._put(task, made)
+
+    def _write(self, rows: TaskRows, end: float, files: Sequence[NewFile]) -> MadeShard:
+        """Write the next rows as a shard, without its footer."""
+        counts: Counter[str] = Counter()
+
+        def tables() -> Iterator[pa.Table]:
+            for table in rows.until(end):
+                counts["rows"] += table.num_rows
+                if not self.target.options.pack:
+                    counts.update(rows.counted(table))
+                yield table
+
+        with storage.writing(files[0].path):
+            if self.target.format == PARQUET:
+                parquet = rows.write_parquet(files[0], tables(), self.threads)
+                return MadeShard(counts, files, parquet)
+            left_out = rows.write_ids(files, tables())
+            counts["rows"] -= left_out
+            return MadeShard(counts, files)
+
+    def _put(self, task: ShardTask, made: Sequence[MadeShard]) -> list[ShardResult]:
+        """Add the footers, and give the files their names. A shard of ids without rows has no
+        files."""
+        target, results, files = self.target, list[ShardResult](), list[NewFile]()
+        for name, shard in zip(task.shards, made, strict=True):
+            if target.format != PARQUET and not shard.counts["rows"]:
+                for file in shard.files:
+                    file.discard()
+                continue
+            names = [name + ending for ending in target.endings]
+            records = [ShardResult(each, each, target.source) for each in names]
+            counts: dict[str, Any] = dict(shard.counts)
+            records[0] = replace(records[0], **counts)
+            if shard.parquet is not None:
+                file = shard.files[0]
+                footer = footer_metadata(target.dataset.footer_job, records[0], file.size)
+                file.write(shard.parquet.finish([*footer.items()]))
+            for record, file in zip(records, shard.files, strict=True):
+                results.append(replace(record, output_bytes=file.size))
+                files.append(file)
+        if target.format != PARQUET:  # the files have no footers
+            value = {"shards": [to_dict(result) for result in results]}
+            outputs.write_json(target.record_path(task.number), value)
+        in_parallel(NewFile.stage, files)
+        in_parallel(NewFile.put, files)
+        in_parallel(storage.sync, {parent(file.path) for file in files})
+        add_metrics(shards=len(made))
+        return results
+
+
+@dataclass
+class MadeShard:
+    """A shard that is written, but does not have its footer and its name yet."""
+
+    counts: Counter[str]
+    files: Sequence[NewFile]
+    parquet: ShardFile | None = None
 
 
 class TaskRows:
-    """The rows of a task, as they come into shards. `weight`: of the rows read so far. `packed`:
-    the sums of what packed rows are made of, when all have been read."""
+    """The rows of a task, as shards have them.
+
+    Attributes:
+        weight: Weight of the rows read so far.
+        packed: Counts of the texts of packed rows.
+    """
 
     def __init__(self, target: Target, tokenizer: Tokenizer, task: ShardTask) -> None:
         self.target, self.tokenizer, self.task = target, tokenizer, task
@@ -62,7 +168,7 @@ class TaskRows:
         self.packed["dropped_tokens"] = packed.dropped
 
     def until(self, weight: float) -> Iterator[pa.Table]:
-        """The next rows, in pieces, until rows of this weight have been read."""
+        """Yield the next rows, until rows of this weight have been read."""
         while self.weight < weight and (table := next(self._tables, None)) is not None:
             yield table
 
@@ -75,7 +181,7 @@ class TaskRows:
         return packed_schema(self.tokenizer, options).with_metadata(schema.metadata)
 
     def counted(self, table: pa.Table) -> dict[str, int]:
-        """The totals of rows that are texts."""
+        """Count the rows of texts, and their tokens."""
         ids = table.column(IDS)
         unknown = pa.scalar(self.tokenizer.unk_id, ids.type.value_type)
         values = pa.chunked_array([chunk.flatten() for chunk in ids.chunks], ids.type.value_type)
@@ -86,15 +192,17 @@ class TaskRows:
             "unknown_tokens": pc.sum(pc.equal(values, unknown)).as_py() or 0,
         }
 
-    def write(self, files: Sequence[NewFile], tables: Iterator[pa.Table], threads: int) -> int:
-        """Writes rows to the files of a shard. Returns how many are left out."""
-        options, format = self.target.options, self.target.format
-        if format != "parquet":
-            kind = id_type(format, len(self.tokenizer.vocab))
-            ids = IdFiles(format, kind, self.target.tokenizer)
-            ids.write(files, tables)
-            return ids.left_out
-        schema = self.schema
+    def write_ids(self, files: Sequence[NewFile], tables: Iterator[pa.Table]) -> int:
+        """Write rows to the files of a shard of ids. Returns the number of rows without ids, which
+        are left out."""
+        kind = id_type(self.target.format, len(self.tokenizer.vocab))
+        ids = IdFiles(self.target.format, kind, self.target.tokenizer)
+        ids.write(files, tables)
+        return ids.left_out
+
+    def write_parquet(self, file: NewFile, tables: Iterator[pa.Table], threads: int) -> ShardFile:
+        """Write rows to a shard of Parquet. Returns the shard without its footer."""
+        schema, options = self.schema, self.target.options
         added = schema.names if options.pack else added_schema(self.tokenizer, options).names
         kept = [name for name in schema.names if name not in {*added, *text_columns(options).names}]
         maker = id_pages(len(self.tokenizer.vocab), options.compression)
@@ -102,90 +210,18 @@ class TaskRows:
             Part(False, conformed(table, schema, self.target.dataset.path)) for table in tables
         )
         writer = ShardWriter(schema, storing(options, schema, kept), maker, threads)
-        writer.write(files[0], parts)
-        return 0
+        return writer.write(file, parts)
 
 
-@contextmanager
-def resharding_errors(name: str) -> Iterator[None]:
-    """Turns what Arrow cannot do with some column into an InputError. `name`: of what is made."""
-    try:
-        yield
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(
-            f"{name}: cannot be resharded ({one_line(error)}); exclude columns that are neither"
-            f" text nor numbers with {opt.keep_columns}"
-        ) from error
-
-
-@dataclass
-class MakeShards(beam.DoFn):
-    """Makes shards, and writes their results."""
-
-    target: Target
-    threads: int
-
-    def setup(self) -> None:
-        self.tokenizer = self.target.dataset.tokenizer()
-
-    def process(self, task: ShardTask) -> None:
-        with resharding_errors(self.target.dataset.path):
-            self._make(task)
-
-    def _make(self, task: ShardTask) -> None:
-        """Makes the shards of a task, of equal weights."""
-        target = self.target
-        folder = target.folder("made")
-        rows = TaskRows(target, self.tokenizer, task)
-        made: list[list[ShardResult]] = []
-        for number in range(task.shards):
-            is_last = number + 1 == task.shards
-            end = math.inf if is_last else task.weight * (number + 1) / task.shards
-            with ExitStack() as opened:
-                names = [made_name(task.number, number, ending) for ending in target.endings]
-                new = (NewFile(join(folder, name), target.dataset.work.path) for name in names)
-                files = [opened.enter_context(file) for file in new]
-                made.append(self._written(rows, end, files))
-                for file in files:
-                    file.put()
-        if target.options.pack:
-            _share_out(made, rows.packed)
-        storage.sync(folder)
-        write_made(folder, task.number, made)
-        add_metrics(shards=len(made))
-
-    def _written(self, rows: TaskRows, end: float, files: Sequence[NewFile]) -> list[ShardResult]:
-        """Writes the next rows as a shard. Returns the results of its files, whose names are not
-        known yet."""
-        sums: Counter[str] = Counter()
-
-        def tables() -> Iterator[pa.Table]:
-            for table in rows.until(end):
-                sums["rows"] += table.num_rows
-                if not self.target.options.pack:
-                    sums.update(rows.counted(table))
-                yield table
-
-        with storage.writing(files[0].path):
-            left_out = rows.write(files, tables(), self.threads)
-        sums["rows"] -= left_out
-        of_ids, *others = (ShardResult("", "", {}, output_bytes=file.size) for file in files)
-        known: dict[str, Any] = dict(sums)
-        return [replace(of_ids, **known), *others]
-
-
-def _share_out(made: list[list[ShardResult]], read: Counter[str]) -> None:
-    """Adds what packed rows were made of, in proportion to the rows of each shard. What was left
-    out at the end belongs to the last shard."""
-    total = sum(results[0].rows for results in made)
+def _share_out(shards: Sequence[Counter[str]], read: Counter[str]) -> None:
+    """Divide the counts of packed texts among shards, in proportion to their rows. Dropped tokens
+    belong to the last shard."""
+    total = sum(counts["rows"] for counts in shards)
     dropped = read.pop("dropped_tokens", 0)
     before = 0
-    for results in made:
-        after = before + results[0].rows
-        shares: dict[str, Any] = {
-            name: many * after // max(total, 1) - many * before // max(total, 1)
-            for name, many in read.items()
-        }
-        results[0] = replace(results[0], **shares)
+    for counts in shards:
+        after = before + counts["rows"]
+        for name, number in read.items():
+            counts[name] = number * after // max(total, 1) - number * before // max(total, 1)
         before = after
-    made[-1][0] = replace(made[-1][0], dropped_tokens=dropped)
+    shards[-1]["dropped_tokens"] = dropped

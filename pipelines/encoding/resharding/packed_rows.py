@@ -11,26 +11,25 @@ import pyarrow.compute as pc
 from pipelines.encoding.shard_writer import IDS
 from wordpiece_core import EncodingOptions, Packer, Tokenizer
 
-INPUT, ROW = "__wordpiece_input", "__wordpiece_row"  # of a text: the number of its input; its row
+INPUT, ROW = "__wordpiece_input", "__wordpiece_row"  # number of the input of a text, and its row
 DOCUMENT_ROWS, DOCUMENT_INPUTS = "document_rows", "document_inputs"
 
 
 class PackedRows:
-    """Packs the texts of a shard. `dropped`: how many of their tokens were left out at the end."""
+    """Pack the texts of a shard."""
 
     def __init__(self, tokenizer: Tokenizer, options: EncodingOptions) -> None:
         self.packer = Packer(tokenizer, options)
         self.places = pa.table({INPUT: pa.array([], pa.int32()), ROW: pa.array([], pa.int64())})
-        self.first = self.next = 0  # the numbers of the first text in `places`, and of the next one
+        self.first = self.next = 0  # numbers of the first text in `places`, and of the next
 
     @property
     def dropped(self) -> int:
-        """How many tokens were left out."""
+        """Number of tokens that are dropped at the end."""
         return self.packer.dropped
 
     def tables(self, rows: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """Full rows. The last one is padded, or its tokens are dropped. Texts are numbered as they
-        come; that number becomes their input and the row there."""
+        """Yield full rows. The last row is padded, or its tokens are dropped."""
         for table in rows:
             self.places = pa.concat_tables([self.places, table.select([INPUT, ROW])])
             packed = self.packer.add(table.column(IDS), self.next)
@@ -43,7 +42,7 @@ class PackedRows:
         places = self.places.combine_chunks()
         at = pc.subtract(numbers.flatten(), self.first)
         found = {name: places.column(name).take(at).combine_chunks() for name in (INPUT, ROW)}
-        if len(at):  # what is not in full rows yet comes after the last text in them, or goes on it
+        if len(at):  # later rows begin with the last text, or after it
             done = pc.max(at).as_py()
             self.places = places.slice(done)
             self.first += done
@@ -57,7 +56,7 @@ class PackedRows:
 
 
 def packed_schema(tokenizer: Tokenizer, options: EncodingOptions) -> pa.Schema:
-    """The schema of packed rows."""
+    """Return the schema of packed rows."""
     nothing: Any = iter(())
     (table,) = PackedRows(tokenizer, options).tables(nothing)
     return table.schema

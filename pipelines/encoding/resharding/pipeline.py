@@ -1,50 +1,73 @@
-"""The pipelines of a resharding. Their elements are in plans (`pipelines.beam`)."""
+"""The pipelines of a resharding. Their elements are in plans."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apache_beam as beam
 
-from pipelines.encoding.encode_step import run_planned
+from pipelines.beam import ReadPlan, run_pipeline, write_plan
+from pipelines.encoding.dataset import Dataset
+from pipelines.encoding.encode_shard import WriteRecords, read_records, record_paths
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.make_shards import MakeShards, resharding_errors
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.resharding.shuffle import RunWriter, ShuffleGroup, order_key
+from pipelines.encoding.shards import ShardResult
 from pipelines.io import outputs
 from pipelines.progress import add_metrics
 from wordpiece_core import storage
 from wordpiece_core.uri import parent
 
-SHARDS_PLAN, SHUFFLE_PLAN = 0, 1  # the numbers of the plans of a run
+MAKE, SHUFFLE = 1, 2  # numbers of plans
 
 
 def make_shards(
     target: Target, tasks: Sequence[ShardTask], threads: int, beam_args: Sequence[str]
-) -> None:
-    """Makes the shards of tasks."""
-    step = MakeShards(target, threads)
-    run_planned(
-        *(target.dataset, SHARDS_PLAN, tasks, lambda task: 1 + task.weight),
-        *(lambda fields: ShardTask(**fields), step, beam_args),
-    )
+) -> list[ShardResult]:
+    """Make the shards of tasks, and return their records."""
+    largest_first = sorted(tasks, key=lambda task: -task.weight)
+    paths = record_paths(target.dataset.work, MAKE, sum(len(task.shards) for task in tasks))
+
+    def build(tasks: beam.PCollection) -> None:
+        records = tasks | "make" >> beam.ParDo(MakeShards(target, threads))
+        _ = records | "results" >> WriteRecords(paths)
+
+    _run(target.dataset, MAKE, largest_first, lambda f: ShardTask(**f), build, beam_args)
+    records = read_records(paths)
+    return [record for record in records if isinstance(record, ShardResult)]
 
 
 def shuffle_rows(
     target: Target, seed: int, groups: Sequence[ShuffleGroup], beam_args: Sequence[str]
 ) -> None:
-    """Writes the rows of inputs in random order."""
-    step = _Shuffle(target, seed)
-    run_planned(
-        *(target.dataset, SHUFFLE_PLAN, groups, lambda group: 1 + group.rows),
-        *(lambda fields: ShuffleGroup(**fields), step, beam_args),
-    )
+    """Write the rows of inputs in random order."""
+
+    def build(groups: beam.PCollection) -> None:
+        _ = groups | "shuffle" >> beam.ParDo(_Shuffle(target, seed))
+
+    largest_first = sorted(groups, key=lambda group: -group.rows)
+    _run(target.dataset, SHUFFLE, largest_first, lambda f: ShuffleGroup(**f), build, beam_args)
+
+
+def _run(
+    dataset: Dataset,
+    number: int,
+    elements: Sequence[Any],
+    element: Callable[[dict[str, Any]], Any],
+    build: Callable[[beam.PCollection], None],
+    beam_args: Sequence[str],
+) -> None:
+    plan = dataset.work.place(f"plan-{number:06}.jsonl")
+    write_plan(plan, elements)
+    run_pipeline(lambda pipeline: build(pipeline | "tasks" >> ReadPlan(plan, element)), beam_args)
 
 
 @dataclass
 class _Shuffle(beam.DoFn):
-    """Writes files of buckets. They are complete when they have their names."""
+    """Write files of buckets. They are complete when they have their names."""
 
     target: Target
     seed: int
@@ -67,6 +90,5 @@ class _Shuffle(beam.DoFn):
                         add_metrics(rows=table.num_rows)
                         first += table.num_rows
                 writer.finish()
-            file.stage()
             file.put()
         storage.sync(parent(path))

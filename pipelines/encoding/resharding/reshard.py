@@ -1,9 +1,9 @@
-"""The job `encode` where its shards are made from the rows of all inputs.
+"""The job `encode` if its shards are made from the rows of all inputs.
 
-Each input is encoded into the work directory, as without resharding. The results of all inputs
-together say which rows go to which shard. Then each shard is made by itself. All of this is a
-function of the inputs and the options, so a killed run is resumed: encoded inputs, buckets and
-shards that exist are kept, if they are of these inputs.
+Each input is encoded into the work directory, as without resharding. The records of all inputs
+decide which rows go to which shard, and the names of all shards. Then each task makes its shards.
+All steps are functions of the inputs and the options, so a killed run is resumed: encoded inputs,
+buckets and shards of the same inputs and options are kept.
 """
 
 from __future__ import annotations
@@ -11,415 +11,473 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
 
-from pipelines.encoding.directory import state
-from pipelines.encoding.directory.bad_shards import BadShard
-from pipelines.encoding.directory.card import card_warnings
-from pipelines.encoding.directory.encoded_directory import (
+from pipelines.encoding.card import CARD, card_warnings
+from pipelines.encoding.dataset import (
     ENCODED,
-    MANIFEST,
-    SECOND_FILES,
-    EncodedDirectory,
+    Contents,
+    Dataset,
+    commit,
+    complete,
+    read_contents,
 )
-from pipelines.encoding.directory.state import Contents, read_contents
-from pipelines.encoding.directory.status import ShardResult, WeightedResult, is_of
-from pipelines.encoding.options import ShardOptions
-from pipelines.encoding.plan import plan_files
+from pipelines.encoding.encode import EncodeJob, encode_shards
+from pipelines.encoding.options import EncodeOptions, ShardOptions
+from pipelines.encoding.plan import plan_shards
 from pipelines.encoding.resharding.assign import ShardTask, assign
-from pipelines.encoding.resharding.formats import DS, ROW_BYTES, id_type
-from pipelines.encoding.resharding.made_shards import (
-    MADE_JSON,
-    is_complete,
-    named_shards,
-    read_made,
-)
+from pipelines.encoding.resharding.formats import DS, PARQUET, ROW_BYTES, id_type
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, shuffle_groups
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import SPLIT, WEIGHT, RowWeights, split_bounds
-from pipelines.encoding.run import EncodeRun
-from pipelines.encoding.shard_names import TRAIN, split_of_shard
+from pipelines.encoding.shard_names import SECOND_FILES, TRAIN, shard_name, split_of_shard
+from pipelines.encoding.shards import (
+    BadInput,
+    ShardResult,
+    WeightedResult,
+    checked,
+    from_dict,
+    is_of,
+)
 from pipelines.io import inputs, outputs
 from pipelines.io.datasets_files import USUAL_SPLITS, splits
-from pipelines.io.publishing import Publication
+from pipelines.io.inputs import InputFile
 from pipelines.io.schemas import joined_schema
-from wordpiece_core import __version__, storage
+from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.errors import OptionError, OutputError, opt
+from wordpiece_core.storage import in_parallel
 
 WORK_COMPRESSION: Final = "lz4"  # of encoded inputs, which are soon deleted
-PLAIN_ROW_BYTES = 1  # of a row of Parquet, besides its ids and kept columns
-STORED_UINT16 = 1 << 16  # vocabularies up to this have ids of 16 bits in Parquet
+PARQUET_ROW_BYTES = 1  # bytes of a row of Parquet in addition to its ids and kept columns
+STORED_UINT16 = 1 << 16  # ids of vocabularies up to this size have 16 bits in Parquet
 SHRINKS = {"zstd": 0.72, "gzip": 0.68, "brotli": 0.6, "snappy": 1.0, "lz4": 1.0}
-"""About the bytes of shards for each byte of the encoded inputs, by their compression."""
-SHUFFLED = 1.25  # by how much rows in random order compress less
-LARGE = 64 << 10  # bytes of an encoded input, from which on it shows how well its rows compress
-TASK_BYTES = 8 << 20  # of the shards that a task makes, if they are small
-LEAST_PACKED = 128  # rows that are packed together: less than one is left out
+"""Approximate bytes of shards per byte of the encoded inputs, by compression."""
+SHUFFLED = 1.25  # rows in random order take this much more space
+LARGE = 64 << 10  # bytes from which on an encoded input shows how well its rows compress
+TASK_BYTES = 8 << 20  # size of the shards of a task, if shards are smaller
+MIN_PACKED = 128  # rows that are packed together: less than one row is dropped
+
+
+def reshard_rows(job: EncodeJob) -> Encoded:
+    """Encode all inputs, and make shards of their rows. Raises the errors of `encode_job`, and
+    OptionError if the output has a dataset of other inputs."""
+    dataset, files = _dataset(job), job.files()
+    splits = InputSplits.of(files, job.options)
+    contents = read_contents(dataset, _made_records(dataset))
+    _check_same_inputs(job.output, contents, splits.names, files)
+    if contents.is_committed:
+        manifest = complete(dataset, contents, job.tokenizer)
+        kept = sum(not name.endswith(SECOND_FILES) for name in contents.finished)
+        by_name = {splits.names[file.path]: file for file in files}
+        bad = [BadInput(by_name[name], error) for name, error in sorted(contents.errors.items())]
+    else:
+        manifest, kept, bad = _reshard(job, dataset, contents, files, splits)
+    warnings = _split_warnings(job.options, manifest, splits)
+    warnings += card_warnings(dataset.place(CARD), dataset.card)
+    return Encoded(job.output, manifest, kept, 0, bad, warnings)
+
+
+def _dataset(job: EncodeJob) -> Dataset:
+    """Return the output. The job of files of ids names their type."""
+    dataset, format = job.dataset(), job.options.format
+    if format != PARQUET:
+        kind = id_type(format, len(job.tokenizer.vocab))
+        dataset.job.update(dtype=str(kind), id_bytes=kind.bit_width // 8)
+    return dataset
+
+
+def _reshard(
+    job: EncodeJob,
+    dataset: Dataset,
+    contents: Contents,
+    files: Sequence[InputFile],
+    splits: InputSplits,
+) -> tuple[dict[str, Any], int, list[BadInput]]:
+    """Run all steps, as far as earlier runs have not. Returns the manifest, the number of shards
+    that existed, and the inputs that cannot be encoded."""
+    # Imported here, because a run with nothing to do does not need Beam.
+    from pipelines.encoding.encode_shard import encoding_threads
+    from pipelines.encoding.resharding.pipeline import make_shards
+
+    dataset.begin(job.tokenizer)
+    sources, bad = _encode_inputs(job, dataset, files)
+    target = _target(job, dataset, sources, splits)
+    if job.options.shuffle is not None and sources:
+        target = _shuffle(job, target, sources)
+    tasks = _tasks(job, target, sources)
+    finished = _finished_tasks(target, tasks, contents)
+    _check_free(dataset, target, tasks, contents)
+    missing = [task for task in tasks if task.number not in finished]
+    results = {result.name: result for found in finished.values() for result in found}
+    kept = sum(bool(result.rows) for result in results.values())
+    if missing:
+        threads = encoding_threads(job.options.beam_args, job.options.worker_memory)
+        with job.progress.stage("reshard", "rows", sum(source.input_rows for source in sources)):
+            made = make_shards(target, missing, threads, job.options.beam_args)
+        results |= {result.name: result for result in made}
+    errors = {each.error.name: each.error for each in bad}  # without errors of earlier runs
+    contents = replace(contents.after(results, errors), sources=[*sources])
+    return commit(dataset, contents), kept, bad
+
+
+# --- Inputs ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InputSplits:
+    """Splits of the inputs by their names.
+
+    Attributes:
+        names: Names of the encoded inputs, by path.
+        by_input: Split of each encoded input, `train` if its name does not say.
+        used: Names of the splits of the dataset.
+        are_kept: True if inputs keep their splits, because the job does not assign rows to splits.
+    """
+
+    names: Mapping[str, str]
+    by_input: Mapping[str, str]
+    used: Sequence[str]
+    are_kept: bool
+
+    @classmethod
+    def of(cls, files: Sequence[InputFile], options: EncodeOptions) -> InputSplits:
+        """Find the splits as `load_dataset` does. A file that it would leave out has the split in
+        its own name."""
+        names = inputs.output_names(files)
+        by_input = {}
+        for file, split in zip(files, splits([file.name for file in files]), strict=True):
+            by_input[names[file.path]] = split or splits([file.name])[0] or TRAIN
+        found = {*by_input.values()}
+        if options.splits is not None or found == {TRAIN}:
+            return cls(names, by_input, list(options.shares), are_kept=False)
+        used = [name for name in USUAL_SPLITS if name in found] + sorted(found - {*USUAL_SPLITS})
+        return cls(names, by_input, used, are_kept=True)
+
+
+def _check_same_inputs(
+    output: str, contents: Contents, names: Mapping[str, str], files: Sequence[InputFile]
+) -> None:
+    """Raise OptionError if the output has a complete dataset of other inputs."""
+    if not contents.is_complete:
+        return
+    records = [*(contents.sources or ()), *contents.errors.values()]
+    known = {record.name: record for record in records}
+    for file in files:
+        record = known.pop(names[file.path], None)
+        if record is None or not is_of(record, file):
+            what = "has changed since" if record else "is not in it"
+            raise OptionError(
+                f"{file.path}: {what}; {output} contains a resharded dataset, which cannot"
+                " be extended; choose another directory, or delete it"
+            )
+    for name in sorted(known):
+        raise OptionError(
+            f"{output}: contains a dataset that also has the rows of {known[name].input};"
+            " pass that input again, or choose another directory"
+        )
+
+
+def _encode_inputs(
+    job: EncodeJob, dataset: Dataset, files: Sequence[InputFile]
+) -> tuple[list[WeightedResult], list[BadInput]]:
+    """Encode the inputs into the work directory. Returns their records in the order of their names,
+    and inputs that cannot be encoded."""
+    options, weights = _work_options(job), _row_weights(job, dataset)
+    recorded = [*weights.bytes, weights.only_ids, *weights.bounds]
+    identity = {
+        "tokenizer": dataset.job["tokenizer"],
+        "options": options.identity() | {"weights": recorded},
+    }
+    encoded = Dataset(dataset.work.place(ENCODED), identity, name=dataset.path)
+    plan = plan_shards(
+        encoded.path, read_contents(encoded), files, options, job.tokenizer, own_schemas=True
+    )
+    results: Mapping[str, ShardResult] = plan.finished
+    bad: list[BadInput] = []
+    if plan.to_encode or plan.bad:
+        contents, bad = encode_shards(job, encoded, plan, options, weights)
+        results = contents.results
+        job.tokenizer.clear_caches()  # of workers in this process
+    names = sorted(plan.files.keys() - {each.error.name for each in bad})
+    found = [results[name] for name in names]
+    return [result for result in found if isinstance(result, WeightedResult)], bad
+
+
+def _work_options(job: EncodeJob) -> ShardOptions:
+    """Return the options that inputs are encoded with. Texts that will be packed have neither
+    special tokens nor a maximum length."""
+    shards = job.shard_options
+    return replace(
+        shards,
+        pack=False,
+        keep_columns=() if _only_ids(job.options) else shards.keep_columns,
+        compression=WORK_COMPRESSION,
+        **(vars(shards.of_documents) if job.options.pack else {}),
+    )
+
+
+def _only_ids(options: EncodeOptions) -> bool:
+    return options.pack or options.format != PARQUET
+
+
+def _row_weights(job: EncodeJob, dataset: Dataset) -> RowWeights:
+    """Return the weights of rows: their bytes in the files of a shard, before compression. Packed
+    texts have an id between them."""
+    options = job.options
+    if options.format == PARQUET:
+        id_bytes = 2 if len(job.tokenizer.vocab) <= STORED_UINT16 else 4
+        row_bytes = PARQUET_ROW_BYTES
+    else:
+        id_bytes, row_bytes = dataset.job["id_bytes"], ROW_BYTES[options.format]
+    if options.pack:  # texts may have the id between them already
+        row_bytes = 0 if options.marks_boundaries else id_bytes
+    return RowWeights(
+        (id_bytes, row_bytes), _only_ids(options), split_bounds([*options.shares.items()])
+    )
+
+
+# --- Tasks ----------------------------------------------------------------------------------------
+
+
+def _target(
+    job: EncodeJob, dataset: Dataset, sources: Sequence[WeightedResult], splits: InputSplits
+) -> Target:
+    """Return how shards are made of the encoded inputs. Deletes buckets and records of other inputs
+    or options."""
+    options, tokenizer = job.options, _tokenizer_name(job.options.tokenizer)
+    identity: dict[str, Any] = {
+        "job": dataset.job,
+        "version": [__version__, *BOUNDS, TASK_BYTES, MIN_PACKED],
+        "sources": [[source.name, source.input, source.source] for source in sources],
+    }
+    if splits.are_kept:
+        identity["splits"] = [splits.by_input[source.name] for source in sources]
+    if options.format == DS:  # its files name the tokenizer
+        identity["name"] = tokenizer
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    dataset.work.sweep(rf"(?:buckets|made)-(?!{digest[:16]}/).*")
+    numbers = {split: number for number, split in enumerate(splits.used)}
+    return Target(
+        dataset,
+        job.shard_options,
+        options.format,
+        options.size,
+        splits.used,
+        digest,
+        joined_schema([(source.input, _schema(source)) for source in sources]),
+        tokenizer,
+        options.worker_memory,
+        input_splits=tuple(numbers[splits.by_input[source.name]] for source in sources)
+        if splits.are_kept
+        else None,
+    )
+
+
+def _tokenizer_name(tokenizer: str | Tokenizer | Any) -> str:
+    """Return the name of the tokenizer as one line without characters that datatrove splits at."""
+    name = tokenizer if isinstance(tokenizer, str) else "Unknown Tokenizer"
+    return " ".join(name.replace("|", " ").split())
+
+
+def _schema(source: WeightedResult) -> pa.Schema:
+    """Return the schema of an encoded input without weights and splits."""
+    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(source.schema)))
+    fields = [field for field in schema if field.name not in (WEIGHT, SPLIT)]
+    return pa.schema(fields, metadata=schema.metadata)
+
+
+def _shuffle(job: EncodeJob, target: Target, sources: Sequence[WeightedResult]) -> Target:
+    """Bring the rows into a random order, as far as earlier runs have not."""
+    from pipelines.encoding.resharding.pipeline import shuffle_rows
+
+    seed = job.options.shuffle
+    assert seed is not None
+    numbers = range(len(target.splits))
+    buckets = Buckets.of([sum(_weights(target, sources, number)) for number in numbers])
+    groups = shuffle_groups(sources, buckets)
+    target = replace(target, buckets=buckets, files=len(groups))
+    done = {*outputs.list_directory(target.folder("buckets"))}
+    missing = [group for group in groups if f"{group.number:05}.runs" not in done]
+    if missing:
+        with job.progress.stage("shuffle", "rows", sum(group.rows for group in missing)):
+            shuffle_rows(target, seed, missing, job.options.beam_args)
+    return replace(target, buckets=buckets.written(map(target.bucket_file, range(target.files))))
 
 
 @dataclass(frozen=True)
 class _Blocks:
-    """The blocks of a split (`pipelines.encoding.resharding.assign`), and the names of those that
-    are inputs."""
+    """The blocks of a split (`pipelines.encoding.resharding.assign`), and the names of the inputs
+    that they are."""
 
     weights: Sequence[int]
     sizes: Sequence[int]
     names: Sequence[str]
 
 
-class Resharding:
-    """The job. `dataset`: its output. `encoded`: the directory of the encoded inputs, which has its
-    own options."""
-
-    def __init__(self, run: EncodeRun) -> None:
-        self.encode_run, self.options, self.tokenizer = run, run.options, run.tokenizer
-        self.pack, self.format = run.options.pack, run.options.format
-        self.only_ids = self.pack or self.format != "parquet"  # only the ids are kept
-        self.files = run.files()
-        self.dataset = run.directory()
-        if self.format != "parquet":
-            kind = id_type(self.format, len(run.tokenizer.vocab))
-            self.dataset.job.update(dtype=str(kind), id_bytes=kind.bit_width // 8)
-        self.publication = Publication(run.output, MANIFEST, self.dataset.run, self.dataset.work)
-        weights = self._row_weights()
-        recorded = [*weights.bytes, weights.only_ids, *weights.bounds]
-        options = self._work_options().identity() | {"weights": recorded}
-        job = {"tokenizer": self.dataset.job["tokenizer"], "options": options}
-        self.encoded = EncodedDirectory(self.dataset.work.place(ENCODED), job, self.dataset.run)
-
-    def run(self) -> Encoded:
-        """Encodes all inputs and reshards their rows. Raises what `encode` raises; and OptionError
-        if the output holds a dataset of other inputs."""
-        dataset, files = self.dataset, self.files
-        dataset.work.check()
-        if self.publication.go_on():
-            dataset.finish()
-            dataset.work.delete()
-        found = read_contents(dataset)
-        self._check_same_inputs(found)
-        if found.is_committed:
-            manifest = state.complete(dataset, found, self.tokenizer)
-            kept = sum(not name.endswith(SECOND_FILES) for name in found.finished)
-            of_names = {name: file for file in files for name in [self._names[file.path]]}
-            bad = [BadShard(of_names[name], error) for name, error in sorted(found.errors.items())]
-        else:
-            manifest, kept, bad = self._reshard(found)
-        warnings = self._split_warnings(manifest) + card_warnings(dataset)
-        return Encoded(self.encode_run.output, manifest, kept, 0, bad, warnings)
-
-    def _split_warnings(self, manifest: dict[str, Any]) -> list[str]:
-        """Return the warnings about splits: without rows, mixed, or not found by `datasets`."""
-        found, asked_for = {*self._split_of.values()}, self.options.splits
-        warnings = _empty_splits(manifest)
-        if asked_for and len(found) > 1:
-            warnings.append(
-                f"the inputs are of the splits {', '.join(sorted(found))}, and {opt.splits} mixes"
-                " them"
-            )
-        unusual = [name for name in dict(asked_for or {}) if name not in USUAL_SPLITS]
-        if unusual and self.format == "parquet" and not self.dataset.card:
-            warnings.append(
-                f"`load_dataset` finds the split {unusual[0]} only with a card; set {opt.card}"
-            )
-        return warnings
-
-    @cached_property
-    def _names(self) -> dict[str, str]:
-        """The names of the encoded inputs, by the paths of the inputs."""
-        return inputs.output_names(self.files)
-
-    @cached_property
-    def _split_of(self) -> dict[str, str]:
-        """The split of each input by the name of its file, `train` if the name says none. A file
-        that `load_dataset` would leave out has the split that its own name says."""
-        found = {}
-        names = [file.name for file in self.files]
-        for file, split in zip(self.files, splits(names), strict=True):
-            found[self._names[file.path]] = split or splits([file.name])[0] or TRAIN
-        return found
-
-    @property
-    def _splits_by_name(self) -> bool:
-        """True if inputs keep their splits, because the job does not assign rows to splits."""
-        return self.options.splits is None and {*self._split_of.values()} != {TRAIN}
-
-    @cached_property
-    def _splits(self) -> list[str]:
-        """The names of the splits."""
-        if not self._splits_by_name:
-            return list(self.options.shares)
-        found = {*self._split_of.values()}
-        return [name for name in USUAL_SPLITS if name in found] + sorted(found - {*USUAL_SPLITS})
-
-    def _check_same_inputs(self, found: Contents) -> None:
-        """OptionError if the directory holds a complete dataset of other inputs."""
-        if not found.is_complete:
-            return
-        output, statuses = self.encode_run.output, [*(found.sources or ()), *found.errors.values()]
-        known = {status.name: status for status in statuses}
-        for file in self.files:
-            status = known.pop(self._names[file.path], None)
-            if status is None or not is_of(status, file):
-                what = "has changed since" if status else "is not in it"
-                raise OptionError(
-                    f"{file.path}: {what}; {output} contains a resharded dataset, which cannot"
-                    " be extended; choose another directory, or delete it"
-                )
-        for name in sorted(known):
-            raise OptionError(
-                f"{output}: contains a dataset that also has the rows of {known[name].input};"
-                " pass that input again, or choose another directory"
-            )
-
-    def _work_options(self) -> ShardOptions:
-        """The options that inputs are encoded with. Texts that are packed have neither special
-        tokens nor a length yet."""
-        shards = self.encode_run.shard_options
-        return replace(
-            shards,
-            pack=False,
-            keep_columns=() if self.only_ids else shards.keep_columns,
-            compression=WORK_COMPRESSION,
-            **(vars(shards.of_documents) if self.pack else {}),
-        )
-
-    def _row_weights(self) -> RowWeights:
-        """Weights are the bytes that rows take in the files of a shard, before compression. Where
-        texts are packed, there is an id between two of them."""
-        if self.format == "parquet":
-            id_bytes = 2 if len(self.tokenizer.vocab) <= STORED_UINT16 else 4
-            row_bytes = PLAIN_ROW_BYTES
-        else:
-            id_bytes, row_bytes = self.dataset.job["id_bytes"], ROW_BYTES[self.format]
-
-        if self.pack:  # an id between two texts, which these may have themselves
-            row_bytes = 0 if self.options.marks_boundaries else id_bytes
-        bounds = split_bounds([*self.options.shares.items()])
-        return RowWeights((id_bytes, row_bytes), self.only_ids, bounds)
-
-    def _reshard(self, found: Contents) -> tuple[dict[str, Any], int, list[BadShard]]:
-        """Does all steps, as far as earlier runs have not. `found`: what the output holds. Returns
-        the manifest, how many shards existed, and the inputs that could not be encoded."""
-        # only here, so that a run with nothing to do does not import Beam
-        import pipelines.encoding.resharding.pipeline  # noqa: F401
-
-        self.dataset.begin(self.tokenizer)
-        sources, bad = self._encode()
-        target = self._target(sources)
-        if self.options.shuffle is not None and sources:
-            target = self._shuffle(target, sources, self.options.shuffle)
-        tasks = self._assign(target, sources)
-        kept = self._make(target, tasks, sum(source.input_rows for source in sources))
-        errors = {shard.error.name: shard.error for shard in bad}  # not those of earlier runs
-        contents = replace(found, sources=[*sources], errors=errors)
-        return self._publish(target, tasks, contents), kept, bad
-
-    def _encode(self) -> tuple[list[WeightedResult], list[BadShard]]:
-        """Encodes the inputs. Returns their results, in the order of their names, and bad ones."""
-        options = self._work_options()
-        found = plan_files(self.encoded, self.files, options)
-        contents, bad = found.contents, list[BadShard]()
-        if found.to_run or found.errors:
-            contents, bad = self.encode_run.encode(found, options, self._row_weights())
-            self.tokenizer.clear_caches()  # of workers in this process
-        names = {shard.name for shard in found.shards} - {shard.error.name for shard in bad}
-        results = [contents.results[name] for name in sorted(names)]
-        return [result for result in results if isinstance(result, WeightedResult)], bad
-
-    def _target(self, sources: Sequence[WeightedResult]) -> Target:
-        """How shards are made of the encoded inputs. Deletes buckets, and what is made, of other
-        inputs or options."""
-        identity: dict[str, Any] = {
-            "job": self.dataset.job,
-            "version": [__version__, *BOUNDS, TASK_BYTES, LEAST_PACKED],
-            "sources": [[source.name, source.input, source.source] for source in sources],
-        }
-        if self._splits_by_name:
-            identity["splits"] = [self._split_of[source.name] for source in sources]
-        if self.format == DS:  # whose files have it
-            identity["name"] = self._tokenizer_name
-        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-        self.dataset.work.sweep(rf"(?:buckets|made)-(?!{digest[:16]}/).*")
-        schema = joined_schema([(source.input, _schema(source)) for source in sources])
-        size = self.options.size
-        return Target(
-            *(self.dataset, self.encode_run.shard_options, self.format, size, self._splits),
-            *(digest, schema),
-            self._tokenizer_name,
-            self.options.worker_memory,
-            input_splits=self._input_splits(sources),
-        )
-
-    def _input_splits(self, sources: Sequence[WeightedResult]) -> tuple[int, ...] | None:
-        """The number of the split of each input, if they keep their splits."""
-        if not self._splits_by_name:
-            return None
-        numbers = {split: number for number, split in enumerate(self._splits)}
-        return tuple(numbers[self._split_of[source.name]] for source in sources)
-
-    @property
-    def _tokenizer_name(self) -> str:
-        """What the user calls the tokenizer, without what datatrove would not read as one name."""
-        given = self.options.tokenizer
-        name = given if isinstance(given, str) else "Unknown Tokenizer"
-        return " ".join(name.replace("|", " ").split())
-
-    def _shuffle(self, target: Target, sources: Sequence[WeightedResult], seed: int) -> Target:
-        """Brings the rows into a random order, as far as that is not done."""
-        from pipelines.encoding.resharding.pipeline import shuffle_rows
-
-        numbers = range(len(target.splits))
-        of_splits = [sum(self._weights(target, sources, number)) for number in numbers]
-        buckets = Buckets.of(of_splits)
-        groups = shuffle_groups(sources, buckets)
-        target = replace(target, buckets=buckets, files=len(groups))
-        done = {*outputs.list_directory(target.folder("buckets"))}
-        missing = [group for group in groups if f"{group.number:05}.runs" not in done]
-        if missing:
-            with self._stage("shuffle", sum(group.rows for group in missing)):
-                shuffle_rows(target, seed, missing, self.options.beam_args)
-        paths = map(target.bucket_file, range(target.files))
-        return replace(target, buckets=buckets.written(paths))
-
-    def _stage(self, name: str, rows: int) -> AbstractContextManager[None]:
-        return self.encode_run.progress.stage(name, "rows", rows)
-
-    def _assign(self, target: Target, sources: Sequence[WeightedResult]) -> list[ShardTask]:
-        """The tasks of all splits. Each makes one shard; or several where shards are so small that
-        most of what a task reads would be for others, or that much would be left out at the end of
-        packed rows."""
-        splits = range(len(target.splits) if sources else 0)
-        if target.buckets is None:
-            blocks = [self._of_sources(target, sources, split) for split in splits]
-        else:
-            weights = sum(sum(source.weights) for source in sources)
-            size = sum(sum(self._of_sources(target, sources, n).sizes) for n in splits)
-            compressed = self.format == "parquet" and self.options.compression in SHRINKS
-            density = size / max(weights, 1) * (SHUFFLED if compressed else 1)
-            blocks = list(_of_buckets(target.buckets, density))
-        total = sum(sum(found.weights) for found in blocks)
-        tokens = sum(source.tokens for source in sources)
-        tasks: list[ShardTask] = []
-        for split, found in enumerate(blocks):
-            weight, size = sum(found.weights), sum(found.sizes)
-            if not weight and (total or target.format != "parquet"):
-                continue  # neither `datasets` nor Megatron reads a split without rows
-            shards = max(round(size / target.size), 1)
-            number = max(min(shards, size / TASK_BYTES), 1)
-            if target.options.pack:
-                length = target.options.max_length or 1
-                rows = tokens * weight / max(total, 1) / length
-                number = max(min(number, rows / LEAST_PACKED), 1)
-            at_once = -(-shards // int(number))
-            for slices in assign(found.weights, found.sizes, -(-shards // at_once)):
-                parts = [(n, start, end, found.names[n]) for n, start, end in slices]
-                weight = sum(end - start for _, start, end in slices)
-                tasks.append(ShardTask(len(tasks), split, parts, weight, at_once))
-        return tasks
-
-    def _weights(self, target: Target, sources: Sequence[WeightedResult], split: int) -> list[int]:
-        """The weight of the rows of each input in a split."""
-        if target.input_splits is None:
-            return [source.weights[split] for source in sources]
-        of_inputs = zip(sources, target.input_splits, strict=True)
-        return [source.weights[0] if number == split else 0 for source, number in of_inputs]
-
-    def _of_sources(self, target: Target, sources: Sequence[WeightedResult], split: int) -> _Blocks:
-        """The rows of a split, with an input in each block. Files of ids are as large as the rows;
-        of Parquet, the encoded inputs show how well they compress."""
-        weights = self._weights(target, sources, split)
-        names = [source.name for source in sources]
-        shrinks = SHRINKS.get(self.options.compression)
-        if self.format != "parquet" or shrinks is None:
-            return _Blocks(weights, weights, names)
-        large = [source for source in sources if source.output_bytes >= LARGE] or sources
-        average = _density(large)
-        densities = [_density([s]) if s.output_bytes >= LARGE else average for s in sources]
-        sizes = [round(w * d * shrinks) for w, d in zip(weights, densities, strict=True)]
-        sizes = [max(size, w > 0) for size, w in zip(sizes, weights, strict=True)]
-        return _Blocks(weights, sizes, names)
-
-    def _make(self, target: Target, tasks: Sequence[ShardTask], rows: int) -> int:
-        """Makes the shards that do not exist. Returns how many did."""
-        from pipelines.encoding.resharding.pipeline import make_shards
-
-        folder, run = target.folder("made"), self.encode_run
-        sizes = outputs.file_sizes(folder)
-        made = _made(target, [t.number for t in tasks if MADE_JSON.format(t.number) in sizes])
-        done = {task for task, shards in made.items() if is_complete(task, shards, sizes, target)}
-        missing = [task for task in tasks if task.number not in done]
-        if missing:
-            with self._stage("reshard", rows):
-                make_shards(target, missing, run.threads, run.options.beam_args)
-        return sum(bool(results[0].rows) for task in done for results in made[task])
-
-    def _publish(
-        self, target: Target, tasks: Sequence[ShardTask], contents: Contents
-    ) -> dict[str, Any]:
-        """Moves the shards to their names. Returns the manifest. `contents`: what the output holds,
-        with shards that are replaced."""
-        dataset, publication = self.dataset, self.publication
-        files = named_shards(tasks, _made(target, [task.number for task in tasks]), target)
-        results = {result.name: result for result in files.values()}
-        replaced = contents.results.keys() & contents.sizes.keys()
-        for name in sorted(results.keys() & contents.sizes.keys() - replaced):
-            raise OutputError(
-                f"{dataset.place(name)}: does not belong to this job; move or delete it"
-            )
-        contents = replace(contents, results=results)
-        manifest = state.manifest(dataset, contents)
-        sidecars = state.sidecars(dataset, contents, manifest)
-        for name, data in sidecars.items():
-            publication.stage(name, data)
-        publication.stage_json(MANIFEST, manifest)
-        made = target.folder_name("made")
-        staged = {result.name: f"{made}/{name}" for name, result in files.items()}
-        publication.publish([*staged, *sidecars, MANIFEST], replaced, staged)
-        dataset.finish()
-        return manifest
+def _tasks(job: EncodeJob, target: Target, sources: Sequence[WeightedResult]) -> list[ShardTask]:
+    """Return the tasks of all splits, with the names of their shards. A task makes one shard, or
+    several small ones, because it would read mostly rows of other tasks, or drop many tokens of
+    packed rows."""
+    blocks = _all_blocks(job, target, sources)
+    total = sum(sum(found.weights) for found in blocks)
+    tokens = sum(source.tokens for source in sources)
+    tasks: list[ShardTask] = []
+    for split, found in enumerate(blocks):
+        weight, size = sum(found.weights), sum(found.sizes)
+        if not weight and (total or target.format != PARQUET):
+            continue  # neither `datasets` nor Megatron reads a split without rows
+        shards = max(round(size / target.size), 1)
+        number = max(min(shards, size / TASK_BYTES), 1)
+        if target.options.pack:
+            rows = tokens * weight / max(total, 1) / (target.options.max_length or 1)
+            number = max(min(number, rows / MIN_PACKED), 1)
+        per_task = -(-shards // int(number))
+        slices = assign(found.weights, found.sizes, -(-shards // per_task))
+        names = iter(_shard_names(target, split, per_task * len(slices)))
+        for some in slices:
+            parts = [(n, start, end, found.names[n]) for n, start, end in some]
+            weight = sum(end - start for _, start, end in some)
+            of_task = [next(names) for _ in range(per_task)]
+            tasks.append(ShardTask(len(tasks), split, parts, weight, of_task))
+    return tasks
 
 
-def _empty_splits(manifest: dict[str, Any]) -> list[str]:
-    """The warnings of splits without rows."""
-    if not manifest["input_rows"]:
-        return []
-    names = [shard["name"] for shard in manifest["shards"] if shard["rows"]]
-    splits = manifest["options"]["layout"]["splits"] or ()
-    empty = [split for split in splits if split not in {*map(split_of_shard, names)}]
-    return [f"no rows are in the split {split}" for split in empty]
+def _shard_names(target: Target, split: int, shards: int) -> Iterator[str]:
+    for number in range(shards):
+        yield target.directory + shard_name(target.splits[split], number, shards)
 
 
-def _made(target: Target, tasks: Sequence[int]) -> dict[int, list[list[ShardResult]]]:
-    """The results of tasks that are done."""
-    folder = target.folder("made")
-    read = storage.in_parallel(lambda task: read_made(folder, task), tasks)
-    return dict(zip(tasks, read, strict=True))
-
-
-def _of_buckets(buckets: Buckets, density: float) -> Iterator[_Blocks]:
-    """The buckets of each split. Rows in random order are alike, so all have one density."""
-    for split, number in enumerate(buckets.numbers):
-        first = buckets.first(split)
-        of_split = buckets.weights[first : first + number]
+def _all_blocks(job: EncodeJob, target: Target, sources: Sequence[WeightedResult]) -> list[_Blocks]:
+    """Return the blocks of each split: inputs, or buckets of a random order. Rows in random order
+    are alike, so all buckets have one density."""
+    splits = range(len(target.splits) if sources else 0)
+    of_inputs = [_input_blocks(job, target, sources, split) for split in splits]
+    if target.buckets is None:
+        return of_inputs
+    weights = sum(sum(source.weights) for source in sources)
+    size = sum(sum(found.sizes) for found in of_inputs)
+    is_compressed = target.format == PARQUET and job.options.compression in SHRINKS
+    density = size / max(weights, 1) * (SHUFFLED if is_compressed else 1)
+    blocks = []
+    for split, number in enumerate(target.buckets.numbers):
+        first = target.buckets.first(split)
+        of_split = target.buckets.weights[first : first + number]
         sizes = [max(round(weight * density), weight > 0) for weight in of_split]
-        yield _Blocks(of_split, sizes, [""] * number)
+        blocks.append(_Blocks(of_split, sizes, [""] * number))
+    return blocks
+
+
+def _input_blocks(
+    job: EncodeJob, target: Target, sources: Sequence[WeightedResult], split: int
+) -> _Blocks:
+    """Return the rows of a split with one block per input. Files of ids are as large as the rows;
+    for Parquet, the encoded inputs show how well they compress."""
+    weights = _weights(target, sources, split)
+    names = [source.name for source in sources]
+    shrinks = SHRINKS.get(job.options.compression)
+    if target.format != PARQUET or shrinks is None:
+        return _Blocks(weights, weights, names)
+    large = [source for source in sources if source.output_bytes >= LARGE] or sources
+    average = _density(large)
+    densities = [_density([s]) if s.output_bytes >= LARGE else average for s in sources]
+    sizes = [round(w * d * shrinks) for w, d in zip(weights, densities, strict=True)]
+    sizes = [max(size, w > 0) for size, w in zip(sizes, weights, strict=True)]
+    return _Blocks(weights, sizes, names)
+
+
+def _weights(target: Target, sources: Sequence[WeightedResult], split: int) -> list[int]:
+    """Return the weight of the rows of each input in a split."""
+    if target.input_splits is None:
+        return [source.weights[split] for source in sources]
+    of_inputs = zip(sources, target.input_splits, strict=True)
+    return [source.weights[0] if number == split else 0 for source, number in of_inputs]
 
 
 def _density(sources: Sequence[WeightedResult]) -> float:
-    """The bytes of encoded inputs for each byte of their rows."""
+    """Return the bytes of encoded inputs per byte of their rows."""
     weight = sum(sum(source.weights) for source in sources)
     return min(sum(source.output_bytes for source in sources) / max(weight, 1), 1.0)
 
 
-def _schema(source: WeightedResult) -> pa.Schema:
-    """The schema of an encoded input, without weights and splits."""
-    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(source.schema)))
-    fields = [field for field in schema if field.name not in (WEIGHT, SPLIT)]
-    return pa.schema(fields, metadata=schema.metadata)
+# --- Finished tasks -------------------------------------------------------------------------------
+
+
+def _made_records(dataset: Dataset) -> dict[str, ShardResult]:
+    """Read the records of shards in formats without footers."""
+    names = outputs.list_directory(dataset.work.path, recursive=True)
+    paths = [dataset.work.place(name) for name in names if name.startswith("made-")]
+    return {record.name: record for some in in_parallel(_read_task, paths) for record in some}
+
+
+def _read_task(path: str) -> list[ShardResult]:
+    found = outputs.read_json(path, from_dict)
+    return checked(found.get("shards") if isinstance(found, dict) else None, path, ShardResult)
+
+
+def _finished_tasks(
+    target: Target, tasks: Sequence[ShardTask], contents: Contents
+) -> dict[int, list[ShardResult]]:
+    """Return the records of the shards of finished tasks."""
+    finished: dict[int, list[ShardResult]] = {}
+    recorded = {*outputs.list_directory(target.folder("made"))}
+    for task in tasks:
+        names = [name + ending for name in task.shards for ending in target.endings]
+        if target.format != PARQUET:  # shards without rows have no files
+            if f"{task.number:05}.json" not in recorded:
+                continue
+            names = [record.name for record in _read_task(target.record_path(task.number))]
+        found = [contents.finished.get(name) for name in names]
+        results = [r for r in found if r is not None and r.source == target.source]
+        has_files = all(contents.sizes.get(r.name) == r.output_bytes for r in results)
+        if len(results) == len(names) and has_files:
+            finished[task.number] = results
+    return finished
+
+
+def _check_free(
+    dataset: Dataset, target: Target, tasks: Sequence[ShardTask], contents: Contents
+) -> None:
+    """Raise OutputError if a shard would replace a file that is not the job's."""
+    names = [name + ending for task in tasks for name in task.shards for ending in target.endings]
+    for name in names:
+        if name in contents.sizes and name not in contents.results:
+            raise OutputError(
+                f"{dataset.place(name)}: does not belong to this job; move or delete it"
+            )
+
+
+# --- Warnings -------------------------------------------------------------------------------------
+
+
+def _split_warnings(
+    options: EncodeOptions, manifest: Mapping[str, Any], splits: InputSplits
+) -> list[str]:
+    """Return warnings about splits: without rows, mixed, or not found by `datasets`."""
+    found, wanted = {*splits.by_input.values()}, options.splits
+    warnings = _empty_splits(manifest)
+    if wanted and len(found) > 1:
+        warnings.append(
+            f"the inputs are of the splits {', '.join(sorted(found))}, and {opt.splits} mixes them"
+        )
+    unusual = [name for name in dict(wanted or {}) if name not in USUAL_SPLITS]
+    if unusual and options.format == PARQUET and not options.card:
+        warnings.append(
+            f"`load_dataset` finds the split {unusual[0]} only with a card; set {opt.card}"
+        )
+    return warnings
+
+
+def _empty_splits(manifest: Mapping[str, Any]) -> list[str]:
+    if not manifest["input_rows"]:
+        return []
+    rows = Counter[str]()
+    for shard in manifest["shards"]:
+        rows[split_of_shard(shard["name"])] += shard["rows"]
+    wanted = manifest["options"]["layout"]["splits"] or ()
+    return [f"no rows are in the split {split}" for split in wanted if not rows[split]]

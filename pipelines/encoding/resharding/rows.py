@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.encoding.directory.encoded_directory import ENCODED, EncodedDirectory
+from pipelines.encoding.dataset import ENCODED, Dataset
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import PIECE_SIZE, pieces_of
 from pipelines.encoding.resharding.assign import ShardTask
@@ -25,19 +26,27 @@ from pipelines.io.schemas import PLAIN, conformed
 from wordpiece_core.storage import StoredFile
 from wordpiece_core.uri import join
 
-READ_BYTES = 8 << 20  # of rows, read at once to be shuffled, or sorted
+READ_BYTES = 8 << 20  # size of the rows that are read together to be shuffled or sorted
 
 
 @dataclass(frozen=True)
 class Target:
-    """How shards are made, and where their rows are. `options`: as the user gave them; `format`: of
-    the files; `size`: about the bytes of a shard; `splits`: their names;
-    `digest`: of the inputs and options. `schema`: of the rows, without weights and splits.
-    `tokenizer`: its name. `memory`: bytes for a worker. `buckets`: of a random order; `files`: how
-    many files of them there are. `input_splits`: the number of the split of each input, if its rows
-    are not assigned one by one."""
+    """How shards are made, and where their rows are.
 
-    dataset: EncodedDirectory
+    Attributes:
+        format: Format of the files.
+        size: Approximate bytes of a shard.
+        splits: Names of the splits.
+        digest: Digest of the inputs and the options.
+        schema: Schema of the rows, without weights and splits.
+        tokenizer: Name of the tokenizer.
+        memory: Memory of a worker in bytes.
+        buckets: Buckets of a random order.
+        files: Number of files of buckets.
+        input_splits: Number of the split of each input, if rows are not assigned one by one.
+    """
+
+    dataset: Dataset
     options: ShardOptions
     format: str
     size: int
@@ -52,38 +61,47 @@ class Target:
 
     @property
     def directory(self) -> str:
-        """The directory of the shards in the output: `data/` if splits of inputs have other names
-        than `datasets` finds elsewhere."""
+        """Directory of the shards in the output: `data/` if inputs have splits with unusual names,
+        which `datasets` finds only there."""
         is_usual = {*self.splits} <= {*USUAL_SPLITS}
         return "" if self.input_splits is None or is_usual else "data/"
 
     @property
     def endings(self) -> list[str]:
-        """The endings of the names of the files of a shard. The first one has the ids."""
+        """Endings of the files of a shard. The first file has the ids."""
         return ENDINGS[self.format]
 
     def folder_name(self, kind: str) -> str:
-        """The name of the directory of "buckets", or of what is "made", in the work directory."""
+        """Return the name of a folder of the work directory: "buckets" or "made"."""
         return f"{kind}-{self.digest[:16]}"
 
     def folder(self, kind: str) -> str:
-        """The path of that directory."""
+        """Return the path of this folder."""
         return self.dataset.work.place(self.folder_name(kind))
 
+    @property
+    def source(self) -> dict[str, Any]:
+        """Identity of the inputs and the options, for the records of shards."""
+        return {"inputs": self.digest[:16]}
+
+    def record_path(self, task: int) -> str:
+        """Return the path of the records of a task, in formats without footers."""
+        return join(self.folder("made"), f"{task:05}.json")
+
     def bucket_file(self, number: int) -> str:
-        """The path of a file of buckets."""
+        """Return the path of a file of buckets."""
         return join(self.folder("buckets"), f"{number:05}.runs")
 
     @cached_property
     def weighted(self) -> pa.Schema:
-        """The schema of the tables of `rows_of`: the rows, their weights, and their places."""
+        """Schema of the tables of `rows_of`: the rows, their weights, and their places."""
         fields = [*_plain(self.schema), pa.field(WEIGHT, pa.int64())]
         if self.options.pack:
             fields += [pa.field(INPUT, pa.int32()), pa.field(ROW, pa.int64())]
         return pa.schema(fields)
 
     def rows_of(self, task: ShardTask) -> Iterator[pa.Table]:
-        """The rows of a task, in pieces of some MB."""
+        """Yield the rows of a task in pieces of some MB."""
         for number, start, end, name in task.slices:
             if self.buckets is None:
                 yield from self._between(number, name, task.split, start, end)
@@ -93,8 +111,8 @@ class Target:
     def _between(
         self, number: int, name: str, split: int, start: int, end: int
     ) -> Iterator[pa.Table]:
-        """The rows of an input that are in a split and begin between two sums of weights. Of row
-        groups without such rows only the weights and splits are read."""
+        """Yield the rows of an input that are in a split and begin between two sums of weights. Of
+        row groups without such rows, only the weights and splits are read."""
         first = before = 0
         stored = split if self.input_splits is None else 0
         with self._open(name) as parquet:
@@ -111,8 +129,8 @@ class Target:
                     return
 
     def _pieces(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """The rows of tables in pieces of about `pieces.PIECE_SIZE`, or of an eighth of a shard.
-        They do not depend on how the rows are divided into tables."""
+        """Yield the rows of tables in pieces of about `PIECE_SIZE`, or of an eighth of a shard,
+        which do not depend on the division into tables."""
         size, before = min(PIECE_SIZE, self.size // 8), 0.0
         held: list[pa.Table] = []
         last = -1.0
@@ -131,7 +149,7 @@ class Target:
             yield _joined(held)
 
     def of_input(self, number: int, name: str) -> Iterator[pa.Table]:
-        """All rows of an input with their splits, in batches of some MB."""
+        """Yield all rows of an input with their splits, in batches of some MB."""
         first = 0
         with self._open(name) as parquet:
             for row_group in range(parquet.num_row_groups):
@@ -143,15 +161,21 @@ class Target:
 
     @contextmanager
     def _open(self, name: str) -> Iterator[pq.ParquetFile]:
-        """What an input has been encoded to."""
+        """Open an encoded input."""
         work = self.dataset.work
         path, fix = work.place(ENCODED, name), f"; delete {work.path} and run the job again"
         with StoredFile(path) as file, bad_data(path, fix=fix):
             yield pq.ParquetFile(file.arrow())
 
     def _placed(self, table: pa.Table, name: str, number: int, first: int) -> pa.Table:
-        """A table with the columns of `weighted`, and the splits. Columns that the input does not
-        have are null. `name`, `number`: of the input."""
+        """Return rows of an input with the columns of `weighted` and the splits. Missing columns
+        are null.
+
+        Args:
+            name: Name of the input.
+            number: Number of the input.
+            first: Number of the first row.
+        """
         rows = table.num_rows
         if self.options.pack:
             table = table.append_column(INPUT, pa.repeat(pa.scalar(number, pa.int32()), rows))
@@ -162,9 +186,9 @@ class Target:
         return conformed(table, self.weighted, name).append_column(SPLIT, split)
 
     def _in_order(self, split: int, number: int, start: int, end: int) -> Iterator[pa.Table]:
-        """The rows of a bucket that begin between two sums of weights, in their order, some MB at a
-        time: sorted in as many parts as the memory asks for. The segments of the bucket are read
-        again for each."""
+        """Yield the rows of a bucket that begin between two sums of weights, in random order, some
+        MB at a time. They are sorted in several parts if memory is small, and the segments of the
+        bucket are read again for each part."""
         assert self.buckets is not None
         place = self.buckets.first(split) + number
         parts = self.buckets.parts(place, self.memory)
@@ -199,7 +223,7 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
 
 
 def _slice_of(table: pa.Table, split: int, start: int, end: int) -> pa.Table:
-    """The rows of a split that begin between two sums of weights."""
+    """Return the rows of a split that begin between two sums of weights."""
     of_split = pc.equal(table.column(SPLIT), split)
     if not pc.all(of_split).as_py():
         table = table.filter(of_split)
@@ -208,12 +232,12 @@ def _slice_of(table: pa.Table, split: int, start: int, end: int) -> pa.Table:
 
 
 def _begin_between(weights: pa.ChunkedArray, start: int, end: int) -> tuple[int, int]:
-    """The first and the last row, exclusive, that begin between two sums of weights."""
+    """Return the first and the last row, exclusive, that begin between two sums of weights."""
     begins = pc.subtract(pc.cumulative_sum(weights), weights)
     first, stop = (pc.sum(pc.less(begins, bound)).as_py() or 0 for bound in (start, end))
     return first, stop
 
 
 def _plain(schema: pa.Schema) -> list[pa.Field]:
-    """The fields, without views, which Arrow cannot bring into another order."""
+    """Return the fields without views, which Arrow cannot reorder."""
     return [field.with_type(PLAIN.get(field.type, field.type)) for field in schema]

@@ -1,14 +1,14 @@
-"""A random order of all rows: the order of their hashes. It depends only on the seed, the names of
-the inputs and the numbers of the rows there.
+"""A random order of all rows: the order of their hashes, which depend only on the seed, the names
+of the inputs and the numbers of the rows.
 
-The range of hashes of each split is divided into *buckets*. Inputs are read, some MB at a time;
+The range of hashes of each split is divided into *buckets*. Inputs are read some MB at a time, and
 their rows are grouped by bucket and written as a *sorted run*. The rows of a bucket, from all runs,
 are few enough to be sorted in memory.
 
-A file of buckets has, for each run, the segments of all buckets, as streams of Arrow's IPC format;
+A file of buckets has the segments of all buckets for each run, as streams of Arrow's IPC format;
 then for each run the offsets of its segments and the end of the last one; then the weights of all
-buckets, and the bytes that their rows take in memory; and last the numbers of runs and buckets.
-Numbers have 8 bytes, the lowest first.
+buckets and the bytes of their rows in memory; and last the numbers of runs and buckets. Numbers are
+little-endian and have 8 bytes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.encoding.directory.status import WeightedResult
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
+from pipelines.encoding.shards import WeightedResult
 from pipelines.io.batches import from_bytes, one_batch, to_bytes
 from pipelines.io.outputs import NewFile
 from wordpiece_core import _kernel, storage
@@ -31,27 +31,32 @@ from wordpiece_core.storage import StoredFile
 
 ORDER = "__wordpiece_order"
 BUCKET_BYTES = 12 << 20  # of a bucket, by the weights of its rows
-LARGE_BUCKETS = 4  # times that, at most, if there are more rows: fewer segments
-USUAL_BUCKETS, MOST_BUCKETS = 256, 4096  # with more, buckets are larger
-RUN_SHARE = 8  # of the memory of a worker: a run, which is copied once when it is sorted
-COPIES = 2  # of the rows that are sorted, in memory at the same time
-GROUP_BUCKETS, MOST_GROUPS = 3, 128  # the least size of a group, in buckets; about the most groups
+LARGE_BUCKETS = 4  # buckets grow up to 4 × BUCKET_BYTES for large datasets: fewer segments
+USUAL_BUCKETS, MOST_BUCKETS = 256, 4096  # numbers from which on buckets grow
+RUN_SHARE = 8  # a run has 1/8 of the memory of a worker, and is copied once to be sorted
+COPIES = 2  # copies of the sorted rows in memory
+GROUP_BUCKETS, MOST_GROUPS = 3, 128  # minimum size of a group in buckets; maximum number, about
 BOUNDS = (BUCKET_BYTES, LARGE_BUCKETS, USUAL_BUCKETS, MOST_BUCKETS, GROUP_BUCKETS, MOST_GROUPS)
-"""What the files of buckets depend on, besides the rows. (Not on how long runs are.)"""
+"""Constants that the files of buckets depend on."""
 _TAIL = struct.Struct("<QQ")
-_HALF = pa.scalar(32, pa.uint64())  # bits of a hash
+_HALF = pa.scalar(32, pa.uint64())  # half the bits of a hash
 
 
 def order_key(seed: int, name: str) -> bytes:
-    """The key of the hashes of the rows of an input."""
+    """Return the key of the hashes of the rows of an input."""
     return hashlib.blake2b(f"{seed}\0{name}".encode(), digest_size=32).digest()
 
 
 @dataclass(frozen=True)
 class Buckets:
-    """The number of buckets of each split, and about how large they are by the weights of their
-    rows. When they are written: the weights of all, and the bytes that their rows take in
-    memory."""
+    """The buckets of all splits.
+
+    Attributes:
+        numbers: Number of buckets of each split.
+        size: Approximate weight of the rows of a bucket.
+        weights: Weight of each bucket, once it is written.
+        bytes: Bytes of the rows of each bucket in memory, once it is written.
+    """
 
     numbers: Sequence[int]
     size: int
@@ -60,38 +65,38 @@ class Buckets:
 
     @classmethod
     def of(cls, weights: Sequence[int]) -> Buckets:
-        """From the weights of the splits."""
+        """Choose buckets for splits of these weights."""
         total = sum(weights)
         size = min(max(BUCKET_BYTES, total // USUAL_BUCKETS), LARGE_BUCKETS * BUCKET_BYTES)
         size = max(size, total // MOST_BUCKETS)
         return cls([max(-(-weight // size), 1) for weight in weights], size)
 
     def first(self, split: int) -> int:
-        """The number of the first bucket of a split."""
+        """Return the number of the first bucket of a split."""
         return sum(self.numbers[:split])
 
     def place(self, order: pa.Array, split: pa.Array) -> pa.Array:
-        """The bucket of each row, from its hash and its split."""
+        """Return the bucket of each row, from its hash and its split."""
         firsts = pa.array([self.first(n) for n in range(len(self.numbers))], pa.uint64())
         numbers = pa.array(self.numbers, pa.uint64())
         scaled = pc.multiply(pc.shift_right(order, _HALF), numbers.take(split))
         return pc.add(pc.shift_right(scaled, _HALF), firsts.take(split))
 
     def written(self, files: Iterable[str]) -> Buckets:
-        """These buckets, with what the files of runs say about them."""
+        """Return the buckets with the weights and bytes in the files of runs."""
         read = storage.in_parallel(_read_sums, files)
         sums = [sum(each) for each in zip(*read, strict=True)]
         total = sum(self.numbers)
         return replace(self, weights=sums[:total], bytes=sums[total:])
 
     def parts(self, bucket: int, memory: int) -> int:
-        """In how many parts a bucket is sorted, so that one takes half of the memory of a
-        worker."""
+        """Return the number of parts in which a bucket is sorted, so that each takes half of the
+        memory of a worker."""
         return max(-(-2 * COPIES * self.bytes[bucket] // memory), 1)
 
 
 def part_of(order: pa.ChunkedArray, buckets: int, parts: int) -> pa.ChunkedArray:
-    """The part of their bucket that rows are in, by their hashes. `buckets`: of their split."""
+    """Return the part of their bucket that rows belong to. `buckets`: their number in the split."""
     scaled = pc.multiply(pc.shift_right(order, _HALF), pa.scalar(buckets, pa.uint64()))
     inside = pc.bit_wise_and(scaled, pa.scalar((1 << 32) - 1, pa.uint64()))
     return pc.shift_right(pc.multiply(inside, pa.scalar(parts, pa.uint64())), _HALF)
@@ -99,7 +104,7 @@ def part_of(order: pa.ChunkedArray, buckets: int, parts: int) -> pa.ChunkedArray
 
 @dataclass(frozen=True, slots=True)
 class ShuffleGroup:
-    """Inputs whose rows go into one file of runs: their numbers and names. `rows`: how many."""
+    """Inputs, by number and name, whose rows go into one file of runs."""
 
     number: int
     inputs: Sequence[tuple[int, str]]
@@ -107,7 +112,7 @@ class ShuffleGroup:
 
 
 def shuffle_groups(sources: Sequence[WeightedResult], buckets: Buckets) -> list[ShuffleGroup]:
-    """Groups of consecutive inputs, of `GROUP_BUCKETS` buckets or more, or of one input."""
+    """Group consecutive inputs to groups of `GROUP_BUCKETS` buckets or more."""
     total = sum(sum(source.weights) for source in sources)
     least = max(GROUP_BUCKETS * buckets.size, total // MOST_GROUPS)
     groups: list[ShuffleGroup] = []
@@ -125,7 +130,7 @@ def shuffle_groups(sources: Sequence[WeightedResult], buckets: Buckets) -> list[
 
 @dataclass
 class RunWriter:
-    """Writes a file of runs. `memory`: bytes for a worker."""
+    """Write a file of runs. `memory`: bytes for a worker."""
 
     stream: NewFile
     buckets: Buckets
@@ -140,7 +145,7 @@ class RunWriter:
         self.weights, self.bytes = (array("Q", bytes(8 * total)) for _ in range(2))
 
     def add(self, table: pa.Table, first: int, key: bytes) -> None:
-        """Adds rows of an input, from the row `first` on."""
+        """Add rows of an input, starting at row `first`."""
         order = pa.array(_kernel.hash_numbers(first, table.num_rows, key))
         self.held.append(table.append_column(ORDER, order))
         self.size += table.nbytes
@@ -148,7 +153,7 @@ class RunWriter:
             self._write()
 
     def _write(self) -> None:
-        """Writes the rows that are held as a run."""
+        """Write the rows in memory as a run."""
         table = pa.concat_tables(self.held).combine_chunks()
         self.held, self.size, self.runs = [], 0, self.runs + 1
         split = table.column(SPLIT).combine_chunks()
@@ -169,7 +174,7 @@ class RunWriter:
         self.offsets.append(self.stream.size)
 
     def finish(self) -> None:
-        """Writes what is left, and where the segments are."""
+        """Write the rest, and the offsets of the segments."""
         if self.held:
             self._write()
         tail = self.offsets + self.weights + self.bytes
@@ -178,7 +183,7 @@ class RunWriter:
 
 
 def _tail(file: StoredFile) -> tuple[int, int, int]:
-    """How many runs and buckets a file has, and where its offsets begin."""
+    """Return the numbers of runs and buckets of a file, and the place of its offsets."""
     file.seek(file.length - _TAIL.size)
     runs, buckets = _TAIL.unpack(file.read(_TAIL.size))
     return runs, buckets, file.length - _TAIL.size - 8 * (runs * (buckets + 1) + 2 * buckets)
@@ -190,14 +195,14 @@ def _numbers(file: StoredFile, start: int, many: int) -> tuple[int, ...]:
 
 
 def _read_sums(path: str) -> tuple[int, ...]:
-    """The weights of all buckets in a file of runs, then their bytes."""
+    """Read the weights of all buckets in a file of runs, followed by their bytes."""
     with StoredFile(path) as file:
         runs, buckets, start = _tail(file)
         return _numbers(file, start + 8 * runs * (buckets + 1), 2 * buckets)
 
 
 def read_segments(path: str, number: int) -> Iterator[pa.Table]:
-    """The rows of a bucket in a file of runs, as they were read."""
+    """Read the rows of a bucket in a file of runs."""
     with StoredFile(path) as file:
         runs, buckets, tail = _tail(file)
         for run in range(runs):

@@ -51,7 +51,7 @@ def pairs(tmp_path: Path) -> Path:
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are encoded in many pieces, and the kernel makes the pages of few ids too."""
     monkeypatch.setattr("pipelines.encoding.pieces.PIECE_SIZE", 1000)
-    monkeypatch.setattr("pipelines.encoding.shard_writer.LEAST_IDS", 300)
+    monkeypatch.setattr("pipelines.encoding.shard_writer.MIN_IDS", 300)
     monkeypatch.setattr(line_input, "BLOCK_BYTES", 5000)
     monkeypatch.setattr(parquet_input, "BATCH_BYTES", 20_000)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.encoding.directory.encoded_directory import UNFINISHED
+from pipelines.encoding.dataset import UNFINISHED
 
 from ..corpora import (
     Outcome,
@@ -156,16 +156,15 @@ def test_files_of_others_stay(tmp_path: Path, source: Path, encode: Callable[...
     assert (output / "c.parquet").read_text() == "precious"
 
 
-def test_plans_and_journals_may_be_in_many_parts(
+def test_plans_and_records_may_be_in_many_parts(
     tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_shards(tmp_path / "in", english(60), 40, ".txt")
     args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
     done(*args, tmp_path / "usual")
     monkeypatch.setattr("pipelines.beam.PLAN_LINES", 7)
-    monkeypatch.setattr("pipelines.encoding.directory.shards.JOURNAL_LINES", 10)
-    monkeypatch.setattr("pipelines.encoding.encode_step.WAITING_SHARDS", 3)
-    monkeypatch.setattr("pipelines.encoding.plan.SAMPLE", 4)
+    monkeypatch.setattr("pipelines.encoding.encode_shard.RECORDS_PER_FILE", 10)
+    monkeypatch.setattr("pipelines.encoding.encode_shard.WAITING_SHARDS", 3)
     assert "shards: 40\n" in done(*args, tmp_path / "out").out
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
 
@@ -328,8 +327,12 @@ def test_stores_have_the_bytes_of_a_local_run(
     local = files_below(tmp_path / "out")
     far = files_below(tmp_path / "far")
     assert far.pop(".run.json") != local.pop(".run.json")
-    for files in (far, local):  # stores give times in seconds
-        files[".manifest.json"] = re.sub(rb'"modified": \d+', b"", files[".manifest.json"])
+    for files in (far, local):  # stores give times in seconds, also in the footers of shards
+        times_and_sizes = rb'"(?:modified|output_bytes)": \d+'
+        files[".manifest.json"] = re.sub(times_and_sizes, b"", files[".manifest.json"])
+        for name in files:
+            if name.endswith(".parquet"):
+                files[name] = pq.read_table(pa.BufferReader(files[name]))
     assert far == local
 
 

@@ -27,7 +27,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
 def least_ids(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """The kernel writes ids of small row groups too, by single pieces or by row groups."""
     monkeypatch.setattr("pipelines.encoding.pieces.PIECE_SIZE", 2000)
-    monkeypatch.setattr("pipelines.encoding.shard_writer.LEAST_IDS", request.param)
+    monkeypatch.setattr("pipelines.encoding.shard_writer.MIN_IDS", request.param)
     least: int = request.param
     return least
 
@@ -127,10 +127,10 @@ def test_neither_threads_nor_what_the_kernel_writes_leave_a_trace_in_the_rows(
     options = ["--columns", "attention_mask,num_tokens", "--max-length", "60"]
     usual = encode(tokenizer, tmp_path / "usual", shard, *options)
     assert pq.read_metadata(usual).row_group(0).column(0).compression == "ZSTD"
-    monkeypatch.setattr("pipelines.encoding.encode_step.local_cores", lambda: threads)
+    monkeypatch.setattr("pipelines.encoding.encode_shard.local_cores", lambda: threads)
     encode(tokenizer, tmp_path / "out", shard, *options)
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
-    monkeypatch.setattr("pipelines.encoding.shard_writer.LEAST_IDS", 1 << 40)
+    monkeypatch.setattr("pipelines.encoding.shard_writer.MIN_IDS", 1 << 40)
     by_pyarrow = encode(tokenizer, tmp_path / "by-pyarrow", shard, *options)
     read, by_kernel = pq.read_table(by_pyarrow), pq.read_table(usual)
     assert read == by_kernel
@@ -173,7 +173,7 @@ def test_other_readers_read_the_ids(
     options: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pipelines.encoding.shard_writer.LEAST_IDS", 0)
+    monkeypatch.setattr("pipelines.encoding.shard_writer.MIN_IDS", 0)
     shard = source(tmp_path / "shard.parquet", compression="zstd")
     path = encode(tokenizer, tmp_path / "out", shard, *options)
     assert pq.read_metadata(path).row_group(0).column(4).has_dictionary_page

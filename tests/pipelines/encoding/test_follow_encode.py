@@ -18,7 +18,8 @@ import polars
 import pyarrow.dataset
 import pytest
 
-from pipelines.encoding.run import EncodeRun
+from pipelines.encoding import follow
+from pipelines.encoding.encode import EncodeJob
 from wordpiece_core.errors import StorageError
 
 from ..corpora import (
@@ -188,8 +189,8 @@ def test_an_outage_of_storage_is_a_warning(
 
         return call
 
-    monkeypatch.setattr(EncodeRun, "files", failing(EncodeRun.files, (0, 1, 4)))
-    monkeypatch.setattr(EncodeRun, "encode_files", failing(EncodeRun.encode_files, (5,)))
+    monkeypatch.setattr(EncodeJob, "files", failing(EncodeJob.files, (0, 1, 4)))
+    monkeypatch.setattr(follow, "encode_files", failing(follow.encode_files, (5,)))
     options = ("--follow", "--poll", "0.1s", "--until-idle", "2s", "--json")
     lines = [json.loads(line) for line in done(*dataset.call(*options)).err.splitlines()]
     warnings = [line["warning"] for line in lines if "warning" in line]
@@ -203,14 +204,14 @@ def test_a_corrupt_file_is_skipped_although_another_changes(
 ) -> None:
     dataset.write("a.txt")
     (dataset.path / "in" / "bad.parquet").write_bytes(b"bad")
-    encode_files, calls = EncodeRun.encode_files, itertools.count()
+    encode_files, calls = follow.encode_files, itertools.count()
 
-    def encode(run: EncodeRun, files: Any) -> Any:
+    def encode(job: EncodeJob, files: Any) -> Any:
         if next(calls) == 0:
             dataset.write("a.txt", 30)  # after it was listed
-        return encode_files(run, files)
+        return encode_files(job, files)
 
-    monkeypatch.setattr(EncodeRun, "encode_files", encode)
+    monkeypatch.setattr(follow, "encode_files", encode)
     said = dataset.follow("--on-error", "skip")
     assert any("they will be read again" in line.get("warning", "") for line in said)
     assert sum(line.get("warning", "").startswith("skipped: ") for line in said) == 1

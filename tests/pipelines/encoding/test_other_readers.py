@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.encoding.directory.encoded_directory import UNFINISHED
+from pipelines.encoding.dataset import UNFINISHED
 
 from ...quick import parametrize
 from ..corpora import (

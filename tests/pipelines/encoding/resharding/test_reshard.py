@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -424,7 +425,7 @@ def test_columns_that_an_input_lacks_are_null(tmp_path: Path, tokenizer: str) ->
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("[1]", "b.jsonl: column 'x' is list<item: int64>, but int64 in a.jsonl; exclude it"),
+        ("[1]", r"b.jsonl: column 'x' is list<item: int64>, but int64 in .*/a.jsonl; exclude it"),
         ("0.5", "a.parquet: column 'x' is double because of other inputs, and cannot hold all"),
     ],
 )
@@ -435,7 +436,7 @@ def test_values_that_no_type_of_all_inputs_holds_are_named(
     (tmp_path / "in" / "a.jsonl").write_text('{"text": "a", "x": 9007199254740993}\n')
     (tmp_path / "in" / "b.jsonl").write_text(f'{{"text": "b", "x": {value}}}\n')
     call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
-    assert reason in wordpiece(*call, "--shuffle", "1", *ONE_WORKER).fault
+    assert re.search(reason, wordpiece(*call, "--shuffle", "1", *ONE_WORKER).fault)
 
 
 @parametrize("other", [pa.float32(), pa.float64(), pa.float16()], quick=1)

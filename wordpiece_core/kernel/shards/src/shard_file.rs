@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parquet::basic::{ColumnOrder, Encoding, PageType};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{
-    ColumnChunkMetaData, PageEncodingStats, ParquetMetaData, RowGroupMetaData,
+    ColumnChunkMetaData, KeyValue, PageEncodingStats, ParquetMetaData, RowGroupMetaData,
 };
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::statistics::Statistics;
@@ -112,12 +112,19 @@ impl ShardFile {
         Ok(std::mem::take(self.writer.inner_mut()))
     }
 
-    /// The bytes of the file that were not returned before. It ends with them.
+    /// Ends the file, and returns the bytes that were not returned before.
+    ///
+    /// # Arguments
+    ///
+    /// * `metadata` - Keys and values to add to the metadata of the footer.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Data`] if the metadata cannot be written.
-    pub fn finish(self) -> Result<Vec<u8>> {
+    pub fn finish(mut self, metadata: Vec<(String, String)>) -> Result<Vec<u8>> {
+        for (key, value) in metadata {
+            self.writer.append_key_value_metadata(KeyValue::new(key, value));
+        }
         self.writer.into_inner().map_err(Error::data)
     }
 }

@@ -162,11 +162,15 @@ impl PyShardFile {
         Ok(PyBytes::new(py, &done))
     }
 
-    /// Ends the file. Returns the bytes that were not returned before.
-    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    /// Ends the file, and returns the bytes that were not returned before.
+    fn finish<'py>(
+        &self,
+        py: Python<'py>,
+        metadata: Vec<(String, String)>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let done = run(py, || {
             let file = self.file.lock().unwrap_or_else(|error| error.into_inner()).take();
-            file.ok_or_else(finished)?.finish()
+            file.ok_or_else(finished)?.finish(metadata)
         })?;
         Ok(PyBytes::new(py, &done))
     }

@@ -1,8 +1,8 @@
-"""The dataset card, `README.md`: what the Hub shows of a dataset, and where `load_dataset(DIR)`
-finds its splits.
+"""The dataset card, `README.md`, which the Hub shows, and in which `load_dataset(DIR)` finds the
+splits.
 
-Its last line has a digest of the rest, so that a card which somebody has changed or written is
-known, and stays as it is.
+The last line has a digest of the rest, so that a card that a user has changed or written is
+recognized, and stays.
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ from typing import Any
 
 import yaml
 
-from pipelines.encoding.directory.encoded_directory import CARD, SECOND_FILES, EncodedDirectory
-from pipelines.encoding.shard_names import TRAIN, split_of_shard, splits_of_shards
+from pipelines.encoding.shard_names import (
+    SECOND_FILES,
+    TRAIN,
+    split_of_shard,
+    splits_of_shards,
+)
 from wordpiece_core import storage
 from wordpiece_core.storage import MissingError
 
+CARD = "README.md"
 KEPT = f"{CARD} is not as this program wrote it, and stays; see that its `configs` name the shards"
 LAST_LINE = "<!-- Made by `wordpiece encode`, which replaces it unless it is changed: {} -->\n"
 _DIGEST = re.compile(re.escape(LAST_LINE).replace(r"\{\}", "([0-9a-f]{64})"))
@@ -28,15 +33,19 @@ _DIGEST = re.compile(re.escape(LAST_LINE).replace(r"\{\}", "([0-9a-f]{64})"))
 
 @dataclass(frozen=True)
 class Split:
-    """A split of a dataset. `paths`: names of its shards, or patterns of `datasets` for them.
-    `rows`: their number."""
+    """A split of a dataset.
+
+    Attributes:
+        paths: Names of its shards, or patterns for `datasets`.
+        rows: Number of rows.
+    """
 
     paths: Sequence[str]
     rows: int
 
 
 def dataset_card(manifest: Mapping[str, Any]) -> bytes:
-    """The dataset card, with the splits that the names of the shards say."""
+    """Return the dataset card, with splits by the names of the shards."""
     splits = _splits(manifest)
     text = _text(manifest, splits)
     if splits:
@@ -49,7 +58,7 @@ def dataset_card(manifest: Mapping[str, Any]) -> bytes:
 
 
 def _splits(manifest: Mapping[str, Any]) -> dict[str, Split]:
-    """The splits, by name. `datasets` knows Parquet only, and refuses a split without rows."""
+    """Return the splits by name. `datasets` refuses splits without rows, and other formats."""
     layout, shards = manifest["options"].get("layout"), manifest["shards"]
     names = [shard["name"] for shard in shards]
     found = {*splits_of_shards(names)}
@@ -76,7 +85,7 @@ def _splits(manifest: Mapping[str, Any]) -> dict[str, Split]:
 
 
 def _splits_by_names(shards: Sequence[Mapping[str, Any]]) -> dict[str, Split]:
-    """The splits that the names of the inputs say."""
+    """Return the splits by the names of the inputs."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     of_shards = splits_of_shards([shard["name"] for shard in shards])
     for shard, split in zip(shards, of_shards, strict=True):
@@ -88,7 +97,7 @@ def _splits_by_names(shards: Sequence[Mapping[str, Any]]) -> dict[str, Split]:
 
 
 def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
-    """What people read: a sentence, and tables of figures and of options."""
+    """Return the text: a sentence, and tables of counts and options."""
     is_packed = manifest["options"].get("pack", False)
     figures = {
         "rows": manifest["rows"],
@@ -103,7 +112,7 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
     sizes = {name: _shown(value) for name, value in figures.items() if value}
     given = dict(manifest["options"])
     given |= given.pop("layout", None) or {}
-    if "dtype" in manifest:  # of files that hold ids alone, which are not compressed
+    if "dtype" in manifest:  # files of ids are not compressed
         given |= {"compression": None, "id_type": manifest["dtype"]}
     options = {
         f"`{name}`": f"`{_shown(value)}`"
@@ -139,32 +148,31 @@ def _shown(value: object) -> str:
     return re.sub(r"[\x00-\x20`]+", " ", text)
 
 
-# --- In its place ---------------------------------------------------------------------------------
+# --- The file -------------------------------------------------------------------------------------
 
 
-def is_replaceable(directory: EncodedDirectory, card: bytes) -> bool:
-    """Return true if the card has to be written: there is none yet and the job asks for one, or
-    there is an older one of this program."""
-    there = _read(directory)
-    return directory.card if there is None else there != card and _is_ours(there)
+def is_replaceable(path: str, card: bytes, *, is_wanted: bool) -> bool:
+    """Return True if the card has to be written: there is none and the job asks for one, or there
+    is an older card of this program."""
+    found = _read(path)
+    return is_wanted if found is None else found != card and _is_ours(found)
 
 
-def card_warnings(directory: EncodedDirectory) -> list[str]:
-    """Return the warning, in a list, that a card of somebody else stays although the job asks for
-    one."""
-    there = _read(directory) if directory.card else None
-    return [KEPT] if there is not None and not _is_ours(there) else []
+def card_warnings(path: str, is_wanted: bool) -> list[str]:
+    """Return a warning, in a list, if the job asks for a card, but another card stays."""
+    found = _read(path) if is_wanted else None
+    return [KEPT] if found is not None and not _is_ours(found) else []
 
 
-def _read(directory: EncodedDirectory) -> bytes | None:
+def _read(path: str) -> bytes | None:
     try:
-        return storage.read_bytes(directory.place(CARD))
+        return storage.read_bytes(path)
     except MissingError:
         return None
 
 
 def _is_ours(data: bytes) -> bool:
-    """Whether these are the bytes of a card as `dataset_card` makes it."""
+    """Return True for an unchanged card of `dataset_card`."""
     text = data[: data.rfind(b"\n", 0, -1) + 1]
     found = _DIGEST.fullmatch(data[len(text) :].decode(errors="replace"))
     return found is not None and found.group(1) == hashlib.sha256(text).hexdigest()
