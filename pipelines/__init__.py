@@ -14,15 +14,17 @@ A folder imports only from the folders below it in this list:
     functions.py, transforms.py     what this module exports
     commands    the command line: arguments, and what is printed
     encoding    texts to ids, shard by shard, or resharded: joined, packed, shuffled, split
-    reporting   an HTML report about a tokenizer and what it does with text
+    reporting   an HTML report about a tokenizer and how it tokenizes text
     training    a word table to a tokenizer, in exact rounds
     comparing   tokenizers measured on text, side by side
     counting    text to a word table
-    running     Beam's runner, progress, threads
-    files       file systems, readers of each format, atomic output, leases
+    options.py, threads.py, summary.py     options, threads and lines that jobs share
+    beam.py     Beam: runners, plans, workarounds
+    progress.py     metrics and progress
+    io          inputs, one reader for each format, complete files, locks
 
-The algorithms are in `wordpiece_core`, which does not import Beam. Of it, `storage` opens files for
-all others.
+The algorithms are in `wordpiece_core`, which does not import Beam. Its module `storage` opens all
+files.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ def __getattr__(name: str) -> object:
     for module, names in _MODULES.items():
         if name in names:
             value = getattr(import_module(f"pipelines.{module}"), name)
-            globals()[name] = value  # so that it is found at once from now on
+            globals()[name] = value  # the next access does not call this function
             return value
     raise AttributeError(f"module 'pipelines' has no attribute {name!r}")
 

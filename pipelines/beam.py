@@ -131,12 +131,21 @@ def local_cores() -> int:
 _pipeline_processes: set[int] = set()  # process ids: a fork inherits the set
 
 
-def run_pipeline(build: Callable[[beam.Pipeline], object], beam_args: Sequence[str]) -> None:
+def run_pipeline(
+    build: Callable[[beam.Pipeline], object],
+    beam_args: Sequence[str],
+    local_workers: int | None = None,
+) -> None:
     """Build a pipeline and run it to its end. An interrupt cancels it.
+
+    Args:
+        local_workers: Default number of workers of a local run, instead of one per core.
 
     Raises the error that a step raised.
     """
     options = pipeline_options(beam_args)
+    if local_workers and is_local(options) and "--direct_num_workers" not in " ".join(beam_args):
+        options.view_as(DirectOptions).direct_num_workers = local_workers
     metrics = RunnerMetrics()
     runner = None
     if is_local(options):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from pipelines.commands.job_command import CommandLog
 from pipelines.comparing.check import Checked, check_job
 from pipelines.comparing.compare import compare_job
 from pipelines.comparing.options import CheckOptions, CompareOptions
@@ -15,10 +15,9 @@ from pipelines.counting.count import count_job
 from pipelines.counting.options import CountOptions
 from pipelines.counting.word_table import WordTable
 from pipelines.encoding.encode import encode_job
-from pipelines.encoding.follow import commit_line, follow_job
 from pipelines.encoding.options import EncodeOptions
 from pipelines.encoding.result import Encoded
-from pipelines.progress import Progress, write_line
+from pipelines.progress import Progress
 from pipelines.reporting.options import ReportOptions
 from pipelines.reporting.report import Report, report_job
 from pipelines.training.extend import Extended, extend_job
@@ -33,15 +32,8 @@ class JobWarning(UserWarning):
     """A result of a job that may have a problem, for example many [UNK]."""
 
 
-class _Log:
-    """Log of a job that follows its inputs: a line for each commit, and warnings."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.quiet = quiet
-
-    def commit(self, row: Mapping[str, Any]) -> None:
-        if not self.quiet:
-            write_line(commit_line(row))
+class _Log(CommandLog):
+    """Log of a job that follows its inputs: a line for each commit, and Python's warnings."""
 
     def warn(self, message: str) -> None:
         warnings.warn(spelled(message), JobWarning, stacklevel=2)
@@ -120,11 +112,9 @@ def encode(options: EncodeOptions) -> Encoded:
     >>> encoded.rows, encoded.shards
     (3, ['a.parquet'])
     """
-    tokenizer = options.load_tokenizer()
-    if options.follow:
-        log = _Log(options.quiet)
-        return _warned(follow_job(options, tokenizer, Progress(quiet=True), log))
-    return _warned(encode_job(options, tokenizer, Progress(quiet=options.quiet)))
+    log = _Log(quiet=options.quiet, as_json=False) if options.follow else None
+    progress = Progress(quiet=options.quiet or options.follow)
+    return _warned(encode_job(options, progress, log))
 
 
 @job(CheckOptions)

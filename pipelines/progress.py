@@ -81,7 +81,7 @@ def _counter(name: str) -> Metrics.DelegatingCounter:
 
 
 def snapshot() -> Counter[str]:
-    """Return the metrics since this process began, including those of its pipelines."""
+    """Return the metrics since this process began, including its pipelines."""
     with _lock:
         return Counter({name: _local[name] + _remote[name] for name in METRICS})
 
@@ -147,7 +147,7 @@ class RunnerMetrics:
             assert self.result is not None
             metrics = copy.copy(self.result).metrics()  # the result itself keeps its first answer
             found = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
-        except Exception:  # of any kind, by runner; metrics are no reason to fail
+        except Exception:  # of any kind, by runner; a job does not fail for its metrics
             return sums
         for counter in found[MetricResults.COUNTERS]:
             sums[counter.key.metric.name] += counter.result or 0

@@ -71,10 +71,6 @@ class TextsOptions(Options):
 
     batch_size: Count = 4096
     """Maximum number of elements that are processed together."""
-    max_delay: Annotated[float, Ge(0.001)] | None = None
-    """Maximum number of seconds that an element waits for others, across bundles, for streams with
-    small bundles. Beam keeps the waiting elements as state. (By default elements wait until the end
-    of their bundle, without state.)"""
     error_handling: Annotated[Mapping[str, str], Form("", check=_error_handling)] | None = None
     """`{"output": NAME}` of Beam YAML; in Python use `with_exception_handling`."""
 
@@ -102,12 +98,17 @@ class EncodeTextsOptions(EncodingOptions, TokenizerOptions, TextsOptions):
     """Column or key that holds the text."""
     text_pair_column: Column | None = None
     """Column or key that holds the second text, for pairs."""
+    max_delay: Annotated[float, Ge(0.001)] | None = None
+    """Maximum number of seconds that an element waits for others, across bundles, for streams with
+    small bundles. Beam keeps the waiting elements as state. (By default elements wait until the end
+    of their bundle, without state.)"""
 
 
 class _Texts(beam.PTransform):
     """A transform of texts."""
 
     main_tag, dead_letter_tag, is_yaml = "good", "", False
+    max_delay: float | None = None
 
     def _init(self, options: TextsOptions) -> None:
         """Keep the options. `error_handling` of Beam YAML names the output for bad elements."""
@@ -159,12 +160,12 @@ class _Texts(beam.PTransform):
     def _batch(self, columns: Sequence[str]) -> beam.PTransform:
         """Return Beam's transform that batches elements: within a bundle by the bytes of their
         texts, or across bundles by their number, with state and a timer."""
-        number, delay = self.batching.batch_size, self.batching.max_delay
-        if delay is not None:
+        number = self.batching.batch_size
+        if self.max_delay is not None:
             return beam.BatchElements(
                 min_batch_size=number,
                 max_batch_size=number,
-                max_batch_duration_secs=delay,
+                max_batch_duration_secs=self.max_delay,
                 record_metrics=False,
             )
         least = -(-BATCH_BYTES // number)
@@ -403,6 +404,7 @@ class EncodeTexts(_Texts):
             text_pair_column=options.text_pair_column,
             **vars(options.select(EncodingOptions)),
         )
+        self.max_delay = options.max_delay
         self.source = _TokenizerSource.of(options)
         check_fit(self.options, self.source.tokenizer())
 
@@ -474,7 +476,7 @@ def _encoded_type(kind: Any, columns: list[str], options: EncodingOptions) -> An
     """Return the type of encoded elements, if the type of the elements is known.
 
     Raises:
-        InputError: If the elements lack a column, or have one that is added.
+        InputError: If the elements lack a column, or already have an added column.
         OptionError: For ids that rows cannot hold.
     """
     if kind in (pa.RecordBatch, pa.Table):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from reprlib import Repr
 
@@ -80,6 +80,8 @@ class WordpieceError(Exception):
     """
 
     exit_status = 1
+    details: Sequence[str] = ()
+    """Messages about the parts of a job that have failed, if there are several."""
 
     def __init__(self, message: str = "") -> None:
         self.template = message.replace("\n", "\\n").replace("\r", "\\r")

@@ -37,6 +37,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 THREADS = 64  # that wait for a file system at the same time
+LOCAL_THREADS = 8  # the same for local files: starting more threads takes longer than waiting
 DELAYS: tuple[float, ...] = (0.1, 0.4, 1.6, 3.2)  # seconds before each further try
 REQUEST_SECONDS = 30.0  # for an answer of S3
 GOOGLE_SECONDS = timedelta(seconds=2)  # for Google's library to try a call again and again
@@ -220,12 +221,16 @@ def _is_refused(error: Exception) -> bool:
 writing = partial(faults, "written")
 
 
-def in_parallel(call: Callable[[A], T], items: Iterable[A]) -> list[T]:
-    """What `call` returns for each item, in order. It is called on `THREADS` threads, because a
-    call to a file system is mostly waiting. If one raises, what has not begun is left out, and what
-    has begun is waited for."""
+def in_parallel(call: Callable[[A], T], items: Iterable[A], threads: int | None = None) -> list[T]:
+    """Return the results of a function for each item, in order. It is called on `THREADS` threads,
+    because a call to a file system is mostly waiting. If a call raises, the calls that have not
+    started are left out, and the others are waited for.
+
+    Args:
+        threads: A smaller number of threads, for example `LOCAL_THREADS` for local files.
+    """
     waiting = list(items)
-    threads = min(THREADS, len(waiting))
+    threads = min(threads or THREADS, THREADS, len(waiting))
     if threads < 2:
         return [call(item) for item in waiting]
     with ThreadPoolExecutor(threads, "storage") as pool:

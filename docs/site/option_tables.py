@@ -14,8 +14,9 @@ from typing import Any
 
 import click
 
+from pipelines.commands.job_command import JOBS
 from pipelines.commands.options import switch
-from pipelines.commands.program import JOBS, job_options, wordpiece
+from pipelines.commands.program import job_options, wordpiece
 from pipelines.encoding.options import TokenizerOptions
 from wordpiece_core.declared import OTHER, SECTIONS, Ge, Option, Options, declared, helps, parts
 from wordpiece_core.options import EncodingOptions

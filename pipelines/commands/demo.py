@@ -1,4 +1,4 @@
-"""`make demo`: trains and encodes on real text that is part of every Python installation."""
+"""`make demo`: train and encode on text that is part of every Python installation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORDS = ("interpreter", "deserialization", "unaffordable", "tokenizers", "naïve
 
 
 def main(output: str) -> None:
-    """Trains on Python's own documentation, encodes it below `output`, and shows the result."""
+    """Train on Python's own documentation, encode it below `output`, and show the result."""
     folder = Path(output)
     text, tokenizer, dataset = (str(folder / name) for name in ("text", "tokenizer", "dataset"))
     if not (folder / "text" / "readmes.parquet").exists():
@@ -38,13 +38,13 @@ def main(output: str) -> None:
 
 
 def _command(*args: str) -> str:
-    """A command as it can be typed here."""
+    """Return a command that can be typed here."""
     script = Path(sysconfig.get_path("scripts")) / "wordpiece"
     return shlex.join([_short(script) if script.exists() else "wordpiece", *args])
 
 
 def _run(*args: str) -> None:
-    """Prints a command, and runs it."""
+    """Print a command, and run it."""
     print("\n$", _command(*args), flush=True)
     try:
         wordpiece(args)
@@ -54,12 +54,12 @@ def _run(*args: str) -> None:
 
 
 def _short(path: Path) -> str:
-    """A path as it is shortest from here."""
+    """Return the shortest form of a path here."""
     return min(str(path), os.path.relpath(path), key=len)
 
 
 def collect_text(directory: str) -> None:
-    """Writes a few MB of English as Parquet shards with the columns `source` and `text`."""
+    """Write a few MB of English as Parquet shards with the columns `source` and `text`."""
     shards = {"help_topics": _help_topics, "docstrings": _docstrings, "readmes": _readmes}
     for name, texts in shards.items():
         rows = [
@@ -74,14 +74,14 @@ def collect_text(directory: str) -> None:
 
 
 def _help_topics() -> Iterator[tuple[str, str]]:
-    """The texts of Python's `help()`."""
+    """Yield the texts of Python's `help()`."""
     from pydoc_data.topics import topics
 
     yield from sorted(topics.items())
 
 
 def _docstrings() -> Iterator[tuple[str, str]]:
-    """The docstrings of the standard library."""
+    """Yield the docstrings of the standard library."""
     library = Path(sysconfig.get_path("stdlib"))
     for path in sorted(library.rglob("*.py")):
         name = path.relative_to(library)
@@ -97,7 +97,7 @@ def _docstrings() -> Iterator[tuple[str, str]]:
 
 
 def _readmes() -> Iterator[tuple[str, str]]:
-    """The READMEs of the installed packages."""
+    """Yield the READMEs of the installed packages."""
     found = importlib.metadata.distributions()
     for package in sorted(found, key=lambda package: package.metadata["Name"]):
         body = package.metadata.json.get("description")
@@ -105,7 +105,7 @@ def _readmes() -> Iterator[tuple[str, str]]:
 
 
 def _show(tokenizer: str, dataset: str) -> None:
-    """A short tour of the tokenizer and the dataset."""
+    """Show the tokenizer and the dataset."""
     tok = Tokenizer.load(tokenizer)
     merges = pq.read_table(f"{tokenizer}/merges.parquet")
     print(

@@ -1,4 +1,4 @@
-"""`wordpiece inspect`: shows texts and their tokens, to people and to scripts."""
+"""`wordpiece inspect` for texts: show their tokens to people and to scripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pipelines.commands.loading import load_tokenizer
 from pipelines.encoding.options import TokenizerOptions
 from wordpiece_core import EncodingOptions, Tokenizer
 from wordpiece_core.symbols import BYTES
@@ -39,9 +38,9 @@ KNOWN = {
 def run_inspect(
     texts: Sequence[str], choice: TokenizerOptions, encoding: EncodingOptions, *, as_json: bool
 ) -> None:
-    """Runs `wordpiece inspect`."""
+    """Run `wordpiece inspect` for texts."""
     inspector = Inspector(
-        load_tokenizer(choice),
+        choice.load_tokenizer(),
         add_special_tokens=encoding.add_special_tokens,
         special_tokens_in_text=encoding.special_tokens_in_text,
     )
@@ -55,7 +54,7 @@ def run_inspect(
 
 
 def _texts(arguments: Sequence[str]) -> Iterator[str]:
-    """The arguments. `-`, or no argument, stands for the lines of standard input."""
+    """Yield the arguments. For `-`, or without arguments, yield the lines of standard input."""
     for argument in arguments or ["-"]:
         if argument == "-":
             for line in sys.stdin.buffer:

@@ -8,15 +8,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pipelines.commands.loading import load_tokenizer
 from pipelines.commands.options import build
-from pipelines.commands.summary import counted, print_tokens
 from pipelines.encoding.dataset import MANIFEST, WORK, kept_tokenizer
 from pipelines.encoding.options import TokenizerOptions
 from pipelines.encoding.shard_names import SECOND_FILES
 from pipelines.encoding.shards import SUMS
 from pipelines.io.inputs import open_parquet
 from pipelines.io.outputs import damaged, read_json
+from pipelines.summary import counted, token_lines
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.storage import as_planned
@@ -43,7 +42,7 @@ def manifest_of(path: str) -> dict[str, Any] | None:
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:
-    """Whether a manifest has what is shown."""
+    """Return True if a manifest has the fields that are printed."""
     shards = manifest["shards"]
     return (
         isinstance(manifest["tokenizer"], str)
@@ -73,7 +72,7 @@ def inspected_dataset(
         raise OptionError(f"{path}: TEXT is only for tokenizers; remove it")
     loaded = None
     if tokenizer is not None:
-        loaded = load_tokenizer(build(TokenizerOptions, given | {"tokenizer": tokenizer}))
+        loaded = build(TokenizerOptions, given | {"tokenizer": tokenizer}).load_tokenizer()
     run_inspect_dataset(path, manifest, rows, loaded, as_json=as_json)
     return True
 
@@ -81,8 +80,8 @@ def inspected_dataset(
 def run_inspect_dataset(
     path: str, manifest: dict[str, Any], rows: int, tokenizer: Tokenizer | None, *, as_json: bool
 ) -> None:
-    """Prints a dataset: its figures, and its first rows. `tokenizer`: the one that was given;
-    otherwise that of the dataset."""
+    """Print the figures and the first rows of a dataset. `tokenizer`: replaces the tokenizer of the
+    dataset."""
     tokenizer = tokenizer or kept_tokenizer(path)
     if tokenizer is None:
         raise OptionError(f"{path}: the dataset stores no tokenizer; set --tokenizer")
@@ -116,7 +115,7 @@ def _print_lines(
     print(f"dataset: {path}, {counted(_number_of_shards(manifest), 'shard')}")
     print(f"tokenizer: {manifest['tokenizer']}, {counted(len(tokenizer), 'token')}")
     print(f"rows: {manifest['rows']:,}, {manifest['nulls']:,} of them null")
-    print_tokens(manifest)
+    print("\n".join(token_lines(manifest)))
     layout = manifest["options"].get("layout") or {}
     if layout.get("format", "parquet") != "parquet":
         print(f"rows are shown of Parquet only, not of --format {layout['format']}")
@@ -129,12 +128,12 @@ def _print_lines(
 
 
 def _number_of_shards(manifest: dict[str, Any]) -> int:
-    """How many shards there are; files beside them do not count."""
+    """Return the number of shards, without their second files."""
     return sum(not shard["name"].endswith(SECOND_FILES) for shard in manifest["shards"])
 
 
 def _text(ids: list[int], tokenizer: Tokenizer) -> str:
-    """The text of a row, with special tokens as they are named; without the padding at its end."""
+    """Return the text of a row with special tokens, without the padding at its end."""
     pad = tokenizer.pad_id
     end = len(ids)
     while end and ids[end - 1] == pad:

@@ -1,12 +1,14 @@
-"""A command that runs a job, with its options from the command line, the environment and a config
-file."""
+"""The command of a job: options from the command line, the environment and a config file; then the
+job; then its result as lines or as JSON."""
 
 from __future__ import annotations
 
+import io
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 import click
 from click.core import ParameterSource as Source
@@ -18,11 +20,12 @@ from pipelines.commands.options import (
     build,
     nearest,
     parameters,
+    spelled_here,
     spelling,
     variable,
 )
 from pipelines.options import BeamOptions, RunOptions
-from pipelines.progress import is_terminal, write_line
+from pipelines.progress import Progress, is_terminal, write_line
 from wordpiece_core.declared import MAIN, OTHER, SECTIONS, Options, helps
 from wordpiece_core.errors import OptionError, WordpieceError
 from wordpiece_core.option_types import File
@@ -59,8 +62,11 @@ EXAMPLES = {
     ),
 }
 """Two examples of each command."""
-MODULES = {"extend": "train", "prune": "train"}
-"""The modules of commands, if they are not named like the command."""
+JOBS = {
+    **{"count": "counting", "train": "training", "extend": "training", "prune": "training"},
+    **{"encode": "encoding", "check": "comparing", "compare": "comparing", "report": "reporting"},
+}
+"""The folders of the jobs. `pipelines.FOLDER.NAME` has the function `NAME_job`."""
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
 
 
@@ -100,6 +106,8 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except WordpieceError as error:
+            for detail in error.details:
+                say(f"error: {detail}")
             error.spell(spelling(ctx))
             raise
 
@@ -123,20 +131,19 @@ class Command(click.Command):
 
 
 def job_command(name: str, options: type[RunOptions]) -> Command:
-    """Make the command of a job. The dataclass declares its help and its options. It runs the
-    function `run_NAME`, whose module is imported then."""
+    """Return the command of a job, whose module is imported when it runs. The dataclass declares
+    its help and its options."""
     on_beam = issubclass(options, BeamOptions)
 
     @click.pass_obj
-    def callback(beam_args: list[str], /, debug: bool, json: bool, **given: Any) -> None:
+    def callback(beam_args: list[str], /, debug: bool, as_json: bool, **given: Any) -> None:
         if beam_args and not on_beam:
             raise OptionError(f"{name} does not run on Beam; remove the arguments after --")
         more = {"beam_args": beam_args} if on_beam else {}
         chosen = build(options, nearest(options, given), **more)
         if is_terminal(sys.stderr) and not chosen.quiet:
             write_line(f"{name}: starting")  # Beam alone takes some seconds
-        module = import_module(f"pipelines.commands.{MODULES.get(name, name)}")
-        getattr(module, f"run_{name}")(chosen, as_json=json)
+        run_job(name, chosen, as_json=as_json)
 
     params = [*parameters(options), *_job_options()]
     calls = "".join(f"\n  wordpiece {name} {example}" for example in EXAMPLES[name])
@@ -145,8 +152,72 @@ def job_command(name: str, options: type[RunOptions]) -> Command:
     return Command(name, callback=callback, params=params, **how)
 
 
+class Result(Protocol):
+    """The result of a job."""
+
+    def summary(self) -> Any:
+        """Return the summary as values that JSON can hold."""
+
+    def lines(self) -> list[str]:
+        """Return the summary as lines."""
+
+    def warnings(self) -> list[str]:
+        """Return warnings, one sentence each."""
+
+
+def run_job(name: str, options: RunOptions, *, as_json: bool) -> None:
+    """Run a job, and print its result and its warnings."""
+    job = getattr(import_module(f"pipelines.{JOBS[name]}.{name}"), f"{name}_job")
+    more: dict[str, Any] = {}
+    if getattr(options, "follow", False):
+        more["log"] = CommandLog(quiet=options.quiet, as_json=as_json)
+    result: Result = job(options, Progress(quiet=options.quiet or bool(more)), **more)
+    if as_json:
+        print(json.dumps(result.summary(), ensure_ascii=False))
+    elif not options.quiet:
+        if isinstance(sys.stdout, io.TextIOWrapper):  # its encoding may lack characters of names
+            sys.stdout.reconfigure(errors="backslashreplace")
+        print("\n".join(result.lines()))
+    for warning in result.warnings():
+        say(f"warning: {warning}")
+    if (failure := getattr(result, "failure", None)) is not None:
+        raise failure
+
+
+class CommandLog:
+    """Log of `encode --follow`: a line on standard error for each commit, or a JSON object."""
+
+    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+        self.quiet, self.as_json = quiet, as_json
+
+    def commit(self, row: Mapping[str, Any]) -> None:
+        """Print a commit."""
+        if self.as_json:
+            write_line(json.dumps(dict(row), ensure_ascii=False))
+        elif not self.quiet:
+            write_line(
+                ", ".join(f"{name.replace('_', ' ')} {_shown(n)}" for name, n in row.items())
+            )
+
+    def warn(self, message: str) -> None:
+        """Print a warning."""
+        if self.as_json:
+            write_line(json.dumps({"warning": spelled_here(message)}, ensure_ascii=False))
+        else:
+            say(f"warning: {message}")
+
+
+def _shown(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def say(text: str) -> None:
+    """Write a line for people to standard error."""
+    write_line(f"wordpiece: {spelled_here(text)}")
+
+
 def debug() -> click.Option:
-    """Return the option --debug, which shows where an error comes from."""
+    """Return the option --debug."""
     text = "Show tracebacks and messages of libraries."
     return click.Option(["--debug"], is_flag=True, help=text)
 
@@ -163,7 +234,7 @@ def _job_options() -> list[click.Option]:
             metavar="FILE",
             help="YAML file of options, or the name of a built-in preset.",
         ),
-        click.Option(["--json", "json"], is_flag=True, help="Print the summary as JSON."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print the summary as JSON."),
         debug(),
     ]
 

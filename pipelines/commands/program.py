@@ -19,12 +19,16 @@ from typing import Any
 
 import click
 
-from pipelines.commands.job_command import Command, debug, job_command
+from pipelines.commands.job_command import JOBS, Command, debug, job_command, say
 from pipelines.commands.options import Value, build, parameters
-from pipelines.commands.summary import say
 from pipelines.options import RunOptions
 from pipelines.progress import write_line
-from wordpiece_core.errors import SkippedFilesWarning, WordpieceError, one_line
+from wordpiece_core.errors import (
+    SkippedFilesWarning,
+    TokenizerWarning,
+    WordpieceError,
+    one_line,
+)
 from wordpiece_core.option_types import Place
 
 # Options can also be set by environment variables, such as WORDPIECE_TRAIN_VOCAB_SIZE.
@@ -48,13 +52,6 @@ LACKS_MEMORY = re.compile(
     r"MemoryError|[mM]emory allocation|[cC]annot allocate|[cm]?alloc of size|bad_alloc"
     r"|can't start new thread|failed to map segment|without (setting an exception|exception set)"
 )
-
-
-JOBS = {
-    **{"count": "counting", "train": "training", "extend": "training", "prune": "training"},
-    **{"encode": "encoding", "check": "comparing", "compare": "comparing", "report": "reporting"},
-}
-"""The packages of the commands that are also functions and take a config file."""
 
 
 class Commands(click.Group):
@@ -201,11 +198,19 @@ def _silence_libraries() -> None:
     threads of this project pass their exceptions on."""
     warnings.simplefilter("ignore")
     warnings.filterwarnings("once", category=SkippedFilesWarning)
-    warnings.showwarning = lambda message, *_args, **_: say(str(message))
+    warnings.filterwarnings("always", category=TokenizerWarning)
+    warnings.showwarning = lambda message, *_args, **_: say(_warning_line(message))
     threading.excepthook = lambda _: None
     root = logging.getLogger()
     root.handlers = [logging.NullHandler()]
     root.setLevel(logging.CRITICAL)
+
+
+def _warning_line(message: Warning | str) -> str:
+    if not isinstance(message, TokenizerWarning):
+        return str(message)
+    is_cased = type(message).__name__ == "TakenAsCasedWarning"  # its module loads the kernel
+    return f"tokenizer {message.fact}{' (override with --lowercase)' * is_cased}"
 
 
 def _show_libraries() -> None:

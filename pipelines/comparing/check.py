@@ -20,21 +20,36 @@ from pipelines.io import inputs
 from pipelines.io.inputs import InputFile
 from pipelines.progress import Progress, add_metrics
 from wordpiece_core import EncodingOptions, Tokenizer
-from wordpiece_core.errors import InputError, collected_warnings, is_fault, one_line, opt
+from wordpiece_core.errors import (
+    DifferentIdsError,
+    InputError,
+    collected_warnings,
+    is_fault,
+    one_line,
+    opt,
+)
 from wordpiece_core.option_types import path, paths
 from wordpiece_core.summary import Summarized
 from wordpiece_core.tokenizer.original_library import OriginalLibrary, original_library
+from wordpiece_core.visible import LONGEST, visible
 
 BYTES_AT_ONCE = 2_000_000  # of texts, approximately
 MOST_FILES = 100  # that a sample is drawn from
 PARALLELISM = "TOKENIZERS_PARALLELISM"
+SPEED_BYTES = 100_000  # the speed on smaller samples is not shown
+LONGEST_PATH = 4_096
+SHOWN_IDS = 5  # ids that are shown before the first other id, and from it on
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first row with other ids: its file, its number in the file from 0, its text, the place of
-    the first other id, and all ids."""
+    """The first row with other ids.
+
+    Attributes:
+        row: Number of the row in the file, from 0.
+        position: Place of the first other id.
+    """
 
     file: str
     row: int
@@ -42,6 +57,20 @@ class Difference:
     position: int
     ids: Sequence[int]
     library_ids: Sequence[int]
+
+    def lines(self, library: str) -> list[str]:
+        """Return lines that show the difference."""
+        place = f"row {self.row}, id {self.position}"
+        lines = [
+            f"first difference: {visible(self.file, LONGEST_PATH)}, {place}",
+            f"  text: {visible(self.text, 4 * LONGEST)}",
+        ]
+        for name, ids in (("wordpiece", self.ids), (library, self.library_ids)):
+            start = max(self.position - SHOWN_IDS, 0)
+            some = ids[start : self.position + SHOWN_IDS]
+            before, after = "... " * (start > 0), " ..." * (self.position + SHOWN_IDS < len(ids))
+            lines.append(f"  {name}: {before}{' '.join(map(str, some))}{after}")
+        return lines
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,9 +109,38 @@ class Checked(Summarized):
         """Return the object that `wordpiece check --json` prints."""
         return {name: value for name, value in asdict(self).items() if name != "more_warnings"}
 
+    def lines(self) -> list[str]:
+        """Return the summary that `wordpiece check` prints."""
+        is_small = self.bytes < SPEED_BYTES
+        size = f"{self.bytes:,} bytes" if is_small else f"{self.bytes / 1e6:,.1f} MB"
+        lines = [
+            f"rows compared: {self.rows:,} ({size} of text, {self.tokens:,} ids)",
+            f"rows that differ: {self.differing_rows:,}",
+        ]
+        if self.first_difference is not None:
+            lines += self.first_difference.lines(self.library)
+        by = "the kernel" if self.encoder == "kernel" else "the library tokenizers"
+        if is_small:
+            return [*lines, f"encoded by {by} (the sample is too small to measure speed)"]
+        return [
+            *lines,
+            f"encoded by {by}: {self.mb_per_second:,.1f} MB/s on one core",
+            f"{self.library}: {self.library_mb_per_second:,.1f} MB/s on one core",
+        ]
+
     def warnings(self) -> list[str]:
         """Return the warnings, one sentence each."""
         return list(self.more_warnings)
+
+    @property
+    def failure(self) -> DifferentIdsError | None:
+        """The error that ends the command, if a row has other ids."""
+        if not self.differing_rows:
+            return None
+        return DifferentIdsError(
+            f"{self.differing_rows:,} of {self.rows:,} rows have other ids than {self.library}"
+            " gives; please report it with the tokenizer and the first of these texts"
+        )
 
 
 def check_job(options: CheckOptions, progress: Progress) -> Checked:

@@ -1,4 +1,5 @@
-"""The job `compare`: measures of tokenizers on the same text, as a table."""
+"""The job `compare`: measure tokenizers on the same text. To add a measure, add it to
+`wordpiece_core.measures.Measures`, to `SCHEMA`, and to `pipelines.comparing.table.COLUMNS`."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ SCHEMA = pa.schema(
     ]
 )
 """The columns of a comparison, which docs/guides/compare.md defines."""
-OTHERS = ("tokenizer", "group", "overlap", "parity")  # columns that are not of `Measures`
+OTHERS = ("tokenizer", "group", "overlap", "parity")  # columns without a field of `Measures`
 SHARES = {
     "whole_words": "whole_share",
     "continued_words": "continued_share",
@@ -47,8 +48,12 @@ SHARES = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of a comparison. `table`: a row for each tokenizer, over all text, with a null
-    `group`; after it, a row for each group."""
+    """The result of a comparison.
+
+    Attributes:
+        table: A row over all text for each tokenizer, with a null `group`, followed by a row for
+            each group.
+    """
 
     table: pa.Table
     more_warnings: Sequence[str] = ()
@@ -57,6 +62,12 @@ class Comparison:
         """Return the rows that `wordpiece compare --json` prints."""
         rows: list[dict[str, Any]] = self.table.to_pylist()
         return rows
+
+    def lines(self) -> list[str]:
+        """Return the table that `wordpiece compare` prints."""
+        from pipelines.comparing.table import table_lines
+
+        return table_lines(self.summary())
 
     def warnings(self) -> list[str]:
         """Return warnings, one sentence each."""
@@ -91,7 +102,7 @@ def compare_job(options: CompareOptions, progress: Progress) -> Comparison:
 
 
 def load_all(places: Sequence[str | Tokenizer]) -> tuple[list[Tokenizer], list[str]]:
-    """The tokenizers, and warnings about how they were taken."""
+    """Load tokenizers. Returns them, and warnings about how they were read."""
     with collected_warnings() as notable:
         tokenizers = [place if isinstance(place, Tokenizer) else _load(place) for place in places]
     override = "; to override, put it into a directory with a tokenizer_config.json"
@@ -110,7 +121,7 @@ def _load(place: str) -> Tokenizer:
 
 
 def names_of(places: Sequence[str | Tokenizer]) -> list[str]:
-    """The names of the tokenizers: their places, and numbers for objects."""
+    """Return the names of tokenizers: their places, or numbers for objects."""
     return [
         place if isinstance(place, str) else f"tokenizer {number}"
         for number, place in enumerate(places, 1)
@@ -144,7 +155,7 @@ def _warnings_on_words(measured: Measured, options: CompareOptions) -> Iterator[
 
 
 def warnings_on_table(table: WordTable, name: str, tokenizer: Tokenizer) -> Iterator[str]:
-    """How the words of a table differ from the text that a tokenizer would have seen."""
+    """Yield warnings if the words of a table differ from the text that a tokenizer would see."""
     if table.min_word_count > 1:
         yield f"{table.path}: counted with {opt.min_word_count}, so rare words are missing"
     if table.is_smoothed:
@@ -160,8 +171,8 @@ def warnings_on_table(table: WordTable, name: str, tokenizer: Tokenizer) -> Iter
 
 
 def _lost(of_table: TextOptions, tokenizer: Tokenizer) -> Iterator[str]:
-    """The normalization and pre-tokenization of a table that a tokenizer does not do. Of one that
-    the library `tokenizers` runs it is not known: all of it."""
+    """Yield the normalization and pre-tokenization of a table that a tokenizer lacks; all of it for
+    a tokenizer that the library `tokenizers` runs."""
     spec = tokenizer.spec
     own, done = spec.text.resolved(), of_table.resolved()
     for option, text in {

@@ -270,7 +270,7 @@ def _bytes_by_group(batch: TextBatch) -> Iterable[tuple[Group, int]]:
 
 @dataclass
 class MeasurePartition(beam.DoFn):
-    """Measure the chunks of a partition, whose partial tables are merged as far as memory goes."""
+    """Measure the chunks of a partition. Partial tables are merged while they fit in memory."""
 
     stored: str
     max_bytes: int

@@ -149,7 +149,7 @@ def range_of(fields: dict[str, Any]) -> Range | WordRange:
 def text_ranges(
     files: Sequence[InputFile], text_column: str, group_column: str | None
 ) -> list[Range]:
-    """Split files into ranges, each of which is an element."""
+    """Split files into ranges, the elements of a pipeline."""
     range_bytes = max(RANGE_BYTES, sum(file.size for file in files) // MAX_RANGES)
     return inputs.plan(files, text_column, range_bytes, group_column=group_column)
 

@@ -70,9 +70,9 @@ class Partitions:
     def for_text(cls, total_bytes: int, worker_memory: int) -> Partitions:
         """Choose partitions so that a worker can hold one even if all words differ.
 
-        There are at most so many that each gets some thousand words of a full table, because the
-        shuffle holds all batches, and small ones are mostly overhead. If that is too few, large
-        partitions are divided into pieces, whose words are merged already.
+        Each partition gets at least some thousand words of a full table, because the shuffle holds
+        all batches, and small batches are mostly overhead. If there are too few partitions then,
+        large ones are divided into pieces, whose words are merged already.
         """
         max_bytes = min(worker_memory // PARTITION_MEMORY, MAX_PARTITION_BYTES)
         wanted = -(-total_bytes // max_bytes)

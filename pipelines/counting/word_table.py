@@ -25,6 +25,7 @@ from pipelines.io.owned import OF_REPOSITORIES
 from pipelines.io.parquet_input import open_parquet
 from pipelines.io.publishing import STAGING, Publication
 from pipelines.io.reader import warnings_of_text
+from pipelines.summary import corpus_lines
 from wordpiece_core import TextOptions, storage
 from wordpiece_core.errors import InputError, OptionError, OutputError, one_line, opt
 from wordpiece_core.summary import Summarized
@@ -54,7 +55,7 @@ class WordTable(Summarized):
     """`rows`, `nulls`, `bytes`, `words`, `replaced` (invalid UTF-8 sequences), `distinct_words`;
     empty if `count` did not make the table."""
     text: TextOptions | None = None
-    """How text was split into words; None if `count` did not make the table."""
+    """Options that split text into words; None if `count` did not make the table."""
     min_word_count: int = 1
     """Words with a smaller count are not in the table."""
     smoothing: dict[str, Any] | None = None
@@ -108,6 +109,10 @@ class WordTable(Summarized):
     def summary(self) -> dict[str, Any]:
         """Return the object that `wordpiece count --json` prints."""
         return {"output": self.path, **self.totals, "min_word_count": self.min_word_count}
+
+    def lines(self) -> list[str]:
+        """Return the summary that `wordpiece count` prints."""
+        return [*corpus_lines(self.totals, self.min_word_count), f"word table: {self.path}"]
 
     def warnings(self) -> list[str]:
         """Return warnings, one sentence each."""

@@ -52,7 +52,7 @@ def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a schema as it is read from a Parquet file, which for example renames the values of
+    """Return a schema after a round trip through Parquet, which for example renames the values of
     lists."""
     return pa.schema([*pq.read_schema(pa.BufferReader(empty_parquet(schema)))])
 

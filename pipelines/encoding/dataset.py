@@ -12,7 +12,7 @@
                         results-NUMBER.jsonl   the records of the shards of a pipeline
                         encoded/, buckets-*/, made-*/   intermediate files of resharding
 
-A shard is finished if its record is of its input as it is now, and its size is the recorded one.
+A shard is finished if its record fits its input and its size.
 `docs/recovery.md` describes the states of a dataset.
 """
 
@@ -191,13 +191,13 @@ class Contents:
     """Contents of a dataset.
 
     Attributes:
-        sizes: Sizes in bytes of all files, except those of the work directory.
+        sizes: Sizes in bytes of all files, without the work directory.
         results: Shards in the manifest, or with a record in their footer, by name.
         listed: Shards in the manifest.
-        finished: Shards that exist as they are recorded.
+        finished: Shards that exist and have their recorded size.
         errors: Skipped inputs in the manifest, by the name of their shard.
         deleted: Names of shards that the commit deletes.
-        roots: Directories of inputs by the name of their shard, as far as they are known.
+        roots: Known directories of inputs, by the name of their shard.
         is_complete: True if there is a manifest.
         sources: Results of the inputs of a resharded dataset.
     """
@@ -219,11 +219,11 @@ class Contents:
 
     @property
     def changed(self) -> set[str]:
-        """Shards of the manifest that exist, but not as they are recorded."""
+        """Shards of the manifest that exist with another size."""
         return (self.listed.keys() & self.sizes.keys()) - self.finished.keys()
 
     def source(self, name: str) -> str:
-        """Return the path of the input of a shard, as far as it is known."""
+        """Return the path of the input of a shard, or its relative name."""
         record = self.results.get(name) or self.errors[name]
         return join(self.roots[name], record.input) if name in self.roots else record.input
 

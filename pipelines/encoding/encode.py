@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pipelines.encoding.card import CARD, card_warnings
 from pipelines.encoding.columns import check_fit
@@ -40,6 +40,16 @@ MAX_UNKNOWN = 0.9  # share of unknown tokens of a dataset above which there is a
 MIN_TOKENS = 10  # tokens of a dataset for which this is an error
 
 
+class FollowLog(Protocol):
+    """Receiver of commits and warnings."""
+
+    def commit(self, row: Mapping[str, Any]) -> None:
+        """Report a commit."""
+
+    def warn(self, message: str) -> None:
+        """Report a warning."""
+
+
 @dataclass(frozen=True)
 class EncodeJob:
     """The options of a run, its tokenizer and its progress."""
@@ -59,7 +69,8 @@ class EncodeJob:
         return self.options.select(ShardOptions)
 
     def dataset(self) -> Dataset:
-        """Return the output as a dataset. A named token is no option if it has the role anyway."""
+        """Return the output as a dataset. An option that names a token with its own role is left
+        out."""
         options, tokenizer = self.options.job_options, self.tokenizer
         for role in ("bos_token", "eos_token"):
             if role in options and tokenizer.token_of(role) == options[role]:
@@ -81,8 +92,11 @@ class EncodeJob:
         return inputs.disambiguated(found)
 
 
-def encode_job(options: EncodeOptions, tokenizer: Tokenizer, progress: Progress) -> Encoded:
+def encode_job(options: EncodeOptions, progress: Progress, log: FollowLog | None = None) -> Encoded:
     """Encode every input into a shard of the same name, or reshard the rows of all inputs.
+
+    Args:
+        log: Receiver of the commits of `follow`.
 
     Raises:
         InputError: For bad data.
@@ -91,10 +105,16 @@ def encode_job(options: EncodeOptions, tokenizer: Tokenizer, progress: Progress)
         ShardsError: If inputs cannot be encoded, after all others are finished. With `on_error`
             "skip" the manifest lists these inputs.
     """
+    tokenizer = options.load_tokenizer()
     options = options.checked()
     check_fit(options, tokenizer)
     job = EncodeJob(options, tokenizer, progress)
     with exclusive_lock(job.output):
+        if options.follow:
+            from pipelines.encoding.follow import follow_inputs
+
+            assert log is not None
+            return follow_inputs(job, log)
         if options.is_resharded:
             from pipelines.encoding.resharding.reshard import reshard_rows
 

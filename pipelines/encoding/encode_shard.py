@@ -60,13 +60,14 @@ from pipelines.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer, storage
 from wordpiece_core._kernel import IdPages, Pages
 from wordpiece_core.errors import ColumnError, InputError, SpecialTokenError, one_line, opt
-from wordpiece_core.storage import MissingError, in_parallel
-from wordpiece_core.uri import parent
+from wordpiece_core.storage import LOCAL_THREADS, MissingError, in_parallel
+from wordpiece_core.uri import is_uri, parent
 
 METADATA_KEY = b"wordpiece.tokenizer"
 WAITING_BYTES = 32 << 20  # maximum size of finished shards in memory
 WAITING_SHARDS = 1000  # maximum number of finished shards in memory
 READ_AHEAD_GROUPS = 4  # row groups in memory: one is filled, waits, is compressed, is written
+SMALL_BYTES = 16 << 10  # mean size of inputs below which threads would wait for Python's lock
 RECORDS_PER_FILE = 1000  # approximately
 MAX_RECORD_FILES = 32
 
@@ -126,9 +127,10 @@ class EncodeShard(beam.DoFn):
         with ExitStack() as files:
             for _, file in waiting:
                 files.enter_context(file)  # which is deleted if this fails
-            in_parallel(lambda shard: shard[1].stage(), waiting)
-            in_parallel(lambda shard: shard[1].put(), waiting)
-            in_parallel(storage.sync, {parent(file.path) for _, file in waiting})
+            threads = None if is_uri(self.dataset.path) else LOCAL_THREADS
+            in_parallel(lambda shard: shard[1].stage(), waiting, threads)
+            in_parallel(lambda shard: shard[1].put(), waiting, threads)
+            in_parallel(storage.sync, {parent(file.path) for _, file in waiting}, threads)
         yield from (result for result, _ in waiting)
 
     def _encode(self, planned: PlannedShard) -> tuple[ShardResult, NewFile]:
@@ -179,7 +181,8 @@ def run_shards(
         records = planned | "encode" >> beam.ParDo(step)
         _ = records | "results" >> WriteRecords(paths)
 
-    run_pipeline(build, beam_args)
+    small = sum(shard.file.size for shard in shards) < SMALL_BYTES * len(shards)
+    run_pipeline(build, beam_args, local_workers=1 if small else None)
     records = read_records(paths)
     results = {r.name: r for r in records if isinstance(r, ShardResult)}
     errors = {r.name: r for r in records if isinstance(r, ShardError) and r.name not in results}

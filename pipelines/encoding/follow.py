@@ -11,19 +11,15 @@ import math
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
-from pipelines.encoding.columns import check_fit
 from pipelines.encoding.dataset import MANIFEST
-from pipelines.encoding.encode import EncodeJob, encode_files
-from pipelines.encoding.options import SKIP, EncodeOptions
+from pipelines.encoding.encode import EncodeJob, FollowLog, encode_files
+from pipelines.encoding.options import SKIP
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.shards import CHANGED, ShardsError
 from pipelines.io import outputs
 from pipelines.io.inputs import InputFile
-from pipelines.io.lock import exclusive_lock
-from pipelines.progress import Progress
-from wordpiece_core import Tokenizer
 from wordpiece_core.errors import StorageError
 from wordpiece_core.storage import appears_when_closed
 from wordpiece_core.uri import join
@@ -33,27 +29,11 @@ Version = tuple[int, int | None]
 """The size and the modification time of a file."""
 
 
-class FollowLog(Protocol):
-    """Receiver of commits and warnings."""
-
-    def commit(self, row: Mapping[str, Any]) -> None:
-        """Report a commit."""
-
-    def warn(self, message: str) -> None:
-        """Report a warning."""
-
-
-def follow_job(
-    options: EncodeOptions, tokenizer: Tokenizer, progress: Progress, log: FollowLog
-) -> Encoded:
+def follow_inputs(job: EncodeJob, log: FollowLog) -> Encoded:
     """Encode files as they appear, until stopped or until nothing has changed for `until_idle`
     seconds. A fault of storage is a warning, and the next poll tries again. Raises the errors of
     `encode_job`."""
-    options = options.checked()
-    check_fit(options, tokenizer)
-    job = EncodeJob(options, tokenizer, progress)
-    with exclusive_lock(job.output):
-        return _follow(job, log) or encode_files(job, [])
+    return _follow(job, log) or encode_files(job, [])
 
 
 def _follow(job: EncodeJob, log: FollowLog) -> Encoded | None:
@@ -142,9 +122,3 @@ class _Commits:
 
 def _totals(manifest: Mapping[str, Any]) -> dict[str, int]:
     return {"files": len(manifest["shards"])} | {name: manifest[name] for name in SUMS}
-
-
-def commit_line(row: Mapping[str, Any]) -> str:
-    """Return a commit as one line for people."""
-    values = {name: f"{n:,}" if isinstance(n, int) else n for name, n in row.items()}
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())

@@ -1,4 +1,4 @@
-"""How much is encoded at a time: batches are split into pieces, and parts joined to row groups.
+"""Split batches into pieces that are encoded together, and join encoded parts to row groups.
 
 The boundaries depend only on the rows and the options, never on the number of threads, and so do
 the written bytes.

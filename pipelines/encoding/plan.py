@@ -33,7 +33,7 @@ from pipelines.io.schemas import joined_schema
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import ColumnError, InputError, OptionError
 from wordpiece_core.storage import in_parallel
-from wordpiece_core.uri import join
+from wordpiece_core.uri import is_uri, join
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,13 @@ def _with_inputs(
     schemas: list[pa.Schema] = []
     known: dict[bytes, int] = {}
     to_encode, bad = [], []
-    for file, found in zip(waiting, in_parallel(opened, waiting), strict=True):
+    small = [file for file in waiting if file.is_small and not is_uri(file.path)]
+    large = [file for file in waiting if not file.is_small or is_uri(file.path)]
+    # Threads would wait for each other's Python code while they open small local files.
+    described = [*in_parallel(opened, large), *map(opened, small)]
+    results = dict(zip([*large, *small], described, strict=True))
+    for file in waiting:
+        found = results[file]
         if isinstance(found, ShardError):
             bad.append(BadInput(file, found))
             continue

@@ -8,6 +8,7 @@ from typing import Any
 from pipelines.encoding.shard_names import SECOND_FILES
 from pipelines.encoding.shards import SUMS, BadInput
 from pipelines.io.reader import warnings_of_text
+from pipelines.summary import corpus_lines, token_lines
 from wordpiece_core.errors import opt
 from wordpiece_core.summary import Summarized
 
@@ -84,6 +85,23 @@ class Encoded(Summarized):
             **{name: self.manifest[name] for name in SUMS},
             "errors": [asdict(bad.error) for bad in self.errors],
         }
+
+    def lines(self) -> list[str]:
+        """Return the summary that `wordpiece encode` prints."""
+        manifest = self.manifest
+        read = {name: manifest[name] for name in ("bytes", "nulls")}
+        kept = f" ({self.kept} finished before)" if self.kept else ""
+        others = f", {self.others} of them of inputs not given now" if self.others else ""
+        lines = [
+            *corpus_lines(read | {"rows": manifest["input_rows"]}),
+            f"shards: {len(self.shards):,}{kept}{others}",
+            *token_lines(manifest),
+        ]
+        if manifest["options"].get("pack"):
+            length, dropped = manifest["options"]["max_length"], manifest["dropped_tokens"]
+            left_out = f", {dropped:,} tokens at shard ends were dropped" if dropped else ""
+            lines.append(f"sequences: {self.rows:,} of {length:,} ids{left_out}")
+        return [*lines, f"dataset: {self.output}"]
 
     def warnings(self) -> list[str]:
         """Return warnings, one sentence each."""

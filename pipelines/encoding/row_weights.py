@@ -26,7 +26,7 @@ def split_bounds(shares: Sequence[tuple[str, str]]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class RowWeights:
-    """How rows are weighted and split.
+    """Weights and splits of rows.
 
     Attributes:
         bytes: Bytes of an id, and of a row in addition to its ids and kept columns.

@@ -119,7 +119,7 @@ def source_of(file: InputFile) -> dict[str, Any]:
 
 
 def is_of(record: ShardRecord, file: InputFile) -> bool:
-    """Return True if a record is of a file as it is now."""
+    """Return True if a record is of the current version of a file."""
     return (record.input, record.source) == (file.name, source_of(file))
 
 
@@ -222,6 +222,7 @@ class ShardsError(InputError):
         self.errors = list(errors)
         message = errors[0].message
         if len(errors) > 1:
+            self.details = [error.message for error in errors]
             names = ", ".join(error.file.path for error in errors[:10])
             more = ", ..." if len(errors) > 10 else ""
             message = (

@@ -1,8 +1,7 @@
-"""Arrow's IPC files and streams, which are also Feather files of version 2. One record batch is
-read at a time.
+"""Read Arrow IPC files and streams, including Feather version 2, one record batch at a time.
 
-Arrow takes a stream that ends anywhere between two messages for a complete one, and reads nothing
-that follows it; so this module looks where a stream ends.
+For Arrow, a stream that ends between two messages is complete, and bytes after it are ignored, so
+this module checks where a stream ends.
 """
 
 import io
@@ -19,18 +18,18 @@ from pipelines.io.reading import bad_data, open_planned
 from wordpiece_core.errors import InputError, one_line, opt
 from wordpiece_core.storage import StoredFile
 
-BATCH_BYTES = 8 << 20  # of the rows that are processed at once
-COUNTED_ROWS = 16_384  # the most rows that are counted at once; dictionaries hide the size of texts
-ARROW = b"ARROW1"  # what IPC files begin with, and streams do not
-FEATHER_1 = b"FEA1"  # what such files begin with
+BATCH_BYTES = 8 << 20  # bytes of rows that are processed together
+COUNTED_ROWS = 16_384  # rows that are counted together; dictionaries hide the size of texts
+ARROW = b"ARROW1"  # first bytes of IPC files, but not of streams
+FEATHER_1 = b"FEA1"  # first bytes of Feather version 1
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 class ArrowReader(Reader):
-    """The ranges are of record batches."""
+    """Reader whose ranges are record batches."""
 
     def schema(self, kept: list[str] | None) -> pa.Schema:
-        """The columns, without metadata."""
+        """Return the columns without metadata."""
         with self._opened() as (stored, is_file):
             schema = self._checked_schema(stored, is_file)
         names = self.kept_columns(schema.names, kept)
@@ -40,7 +39,7 @@ class ArrowReader(Reader):
         return schema
 
     def ranges(self, range_bytes: int) -> list[Range]:
-        """A stream is one range: where its batches begin is known only when it is read."""
+        """Return ranges of record batches. A stream is one range."""
         with self._opened() as (stored, is_file):
             self._checked_schema(stored, is_file)
             if not is_file:
@@ -52,8 +51,7 @@ class ArrowReader(Reader):
         return [Range(self.file, a, b, size) for a, b in pairwise(bounds)]
 
     def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
-        """The rows, in pieces of record batches. The arrays are valid, but for UTF-8: what is in a
-        file may be anything."""
+        """Yield the rows in pieces of record batches. The arrays are valid, except for UTF-8."""
         with self._opened() as (stored, is_file):
             schema = self._checked_schema(stored, is_file)
             names = [*kept.names, *self.columns.names]
@@ -74,7 +72,8 @@ class ArrowReader(Reader):
                     yield Rows(pa.Table.from_batches([batch.slice(start, rows)]))
 
     def _stored(self, batch: pa.RecordBatch, kept: list[str]) -> pa.RecordBatch:
-        """A batch with the types of `schema`. InputError for values that cannot be stored."""
+        """Return a batch with the types of `schema`. Raises InputError for values that cannot be
+        stored."""
         columns = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             _check(column)
@@ -92,7 +91,7 @@ class ArrowReader(Reader):
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[StoredFile, bool]]:
-        """The open file, and whether it is an IPC file, not a stream."""
+        """Open the file. Yields True for an IPC file, False for a stream."""
         with open_planned(self.file) as stored, bad_data(self.file.path):
             first = stored.read(len(ARROW))
             if first.startswith(FEATHER_1):
@@ -110,13 +109,14 @@ class ArrowReader(Reader):
     def _file_reader(
         self, stored: StoredFile, columns: list[int] | None = None
     ) -> pa.RecordBatchFileReader:
-        """Arrow's reader of a file. `columns`: the numbers of those to read, or None."""
+        """Return Arrow's reader of a file. `columns`: numbers of the columns to read, or None."""
         stored.seek(0)
         options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
         return pa.ipc.open_file(stored.arrow(), options=options)
 
     def _stream(self, stored: StoredFile, columns: list[int]) -> Iterator[pa.RecordBatch]:
-        """The record batches of a stream. InputError unless the file is one complete stream."""
+        """Yield the record batches of a stream. Raises InputError unless the file is one complete
+        stream."""
         reader, stream = _open_stream(stored, columns)
         yield from reader
         if stream.met_end:
@@ -132,8 +132,8 @@ class ArrowReader(Reader):
 
 
 class _Stream(io.RawIOBase):
-    """The bytes of a file for Arrow's reader of a stream. `met_end`: whether a read has found the
-    end of the file."""
+    """The bytes of a file for Arrow's reader of a stream. `met_end`: True if a read has met the end
+    of the file."""
 
     def __init__(self, stored: StoredFile) -> None:
         self.stored, self.met_end = stored, False
@@ -142,7 +142,7 @@ class _Stream(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Reads `size` bytes, or fewer at the end."""
+        """Read `size` bytes, or fewer at the end."""
         data = self.stored.read(size)
         self.met_end |= len(data) < size
         return data
@@ -151,7 +151,7 @@ class _Stream(io.RawIOBase):
 def _open_stream(
     stored: StoredFile, columns: list[int] | None = None
 ) -> tuple[pa.RecordBatchStreamReader, _Stream]:
-    """Arrow's reader of a stream, and what it reads from."""
+    """Return Arrow's reader of a stream, and the bytes that it reads."""
     stored.seek(0)
     stream = _Stream(stored)
     options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
@@ -159,9 +159,9 @@ def _open_stream(
 
 
 def _stored_type(kind: pa.DataType, *, inside: bool = False) -> pa.DataType:
-    """The type that a column is stored in. Views become strings, because Arrow cannot take rows of
-    them. Dictionaries of texts are kept; Parquet has no others, and they become their values.
-    `inside`: of another type."""
+    """Return the type of a column in the output. Views become strings, because Arrow cannot reorder
+    them. Dictionaries of texts are kept; other dictionaries, which Parquet lacks, become their
+    values. `inside`: True inside another type."""
     if pa.types.is_dictionary(kind):
         value = _stored_type(kind.value_type, inside=True)
         if inside or not (pa.types.is_string(value) or pa.types.is_large_string(value)):
@@ -176,7 +176,7 @@ def _stored_type(kind: pa.DataType, *, inside: bool = False) -> pa.DataType:
 
 
 def _converted(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same values in the type that they are stored in."""
+    """Convert values to the type that they are stored in."""
     if not pa.types.is_dictionary(column.type):
         return column if column.type == kind else column.cast(kind)
     view = _VIEWS.get(column.type.value_type)
@@ -184,22 +184,22 @@ def _converted(column: pa.Array, kind: pa.DataType) -> pa.Array:
         column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(view))
     if not pa.types.is_dictionary(kind):
         return column.cast(kind)
-    if column.dictionary.null_count:  # which Parquet cannot store
+    if column.dictionary.null_count:  # Parquet cannot store it
         column = column.dictionary_decode().dictionary_encode()
     indices = column.indices.cast(kind.index_type)
     return pa.DictionaryArray.from_arrays(indices, column.dictionary, ordered=kind.ordered)
 
 
 def _check_lists(column: pa.Array) -> None:
-    """ArrowInvalid unless Parquet gives the column back. It does not for lists of a fixed size that
-    are null, though it stores them."""
+    """Raise ArrowInvalid unless Parquet can read the column again. It cannot for fixed-size lists
+    that are null, although it stores them."""
     stored = pa.BufferOutputStream()
     pq.write_table(pa.table({"": column}), stored, compression="none", use_dictionary=False)
     pq.read_table(pa.BufferReader(stored.getvalue()))
 
 
 def _check(column: pa.Array) -> None:
-    """ArrowInvalid unless an array is valid. Invalid UTF-8 is repaired later."""
+    """Raise ArrowInvalid unless an array is valid. Invalid UTF-8 is repaired later."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:

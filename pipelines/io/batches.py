@@ -1,5 +1,4 @@
-"""Arrow batches as elements of PCollections, and in files between a pipeline and the driver. Both
-have Arrow's IPC stream format."""
+"""Write record batches as bytes and to files, in Arrow's IPC stream format."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from wordpiece_core.storage import StoredFile
 
 
 def to_bytes(data: object, compression: str | None = None) -> bytes:
-    """A record batch of pyarrow or of the kernel as bytes. `compression`: "lz4" or "zstd"."""
+    """Return a record batch of pyarrow or the kernel as bytes. `compression`: "lz4" or "zstd"."""
     batch = pa.record_batch(data)
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
@@ -24,19 +23,19 @@ def to_bytes(data: object, compression: str | None = None) -> bytes:
 
 
 def from_bytes(data: bytes) -> pa.RecordBatch:
-    """The record batch from `to_bytes`. It is not copied if it was not compressed."""
+    """Return the record batch from `to_bytes`, without a copy if it was not compressed."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         return reader.read_next_batch()
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:
-    """The rows of a table as one batch."""
+    """Return the rows of a table as one batch."""
     return pa.record_batch([c.combine_chunks() for c in table.columns], names=table.column_names)
 
 
 def write_batches(path: str, batches: Iterable[object], compression: str | None = None) -> None:
-    """Writes batches of one schema to a file. Without batches the file is empty. `compression`:
-    "lz4" or "zstd"."""
+    """Write batches of one schema to a file, which is empty without batches. `compression`: "lz4"
+    or "zstd"."""
     all_batches = list(map(pa.record_batch, batches))
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with outputs.atomic_writer(path) as stream:
@@ -47,7 +46,7 @@ def write_batches(path: str, batches: Iterable[object], compression: str | None 
 
 
 def read_batches(path: str) -> Iterator[pa.RecordBatch]:
-    """The batches in a file that `write_batches` wrote, one at a time."""
+    """Yield the batches in a file that `write_batches` wrote."""
     with StoredFile(path) as source, bad_data(path):
         if source.size():
             with pa.ipc.open_stream(source.arrow()) as reader:

@@ -1,7 +1,7 @@
-"""Columns of texts in tables of Arrow, whatever file they are from.
+"""Find texts in the columns of Arrow tables.
 
 A text may be a field of a struct: `meta.body` names the field `body` of the column `meta`. A column
-that has such a name itself comes first.
+with this name comes first.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,8 +18,14 @@ from wordpiece_core.text_types import holds_text
 
 @dataclass(frozen=True)
 class TextColumns:
-    """The columns, or keys, to read: the text, the second text of a pair, and the group that
-    each text belongs to. `keeps_texts`: whether texts are kept if nothing says what is."""
+    """The columns, or keys, of texts.
+
+    Attributes:
+        text: The text.
+        group: The group of the text.
+        pair: The second text of a pair.
+        keeps_texts: True if texts are among the columns that are kept by default.
+    """
 
     text: str = "text"
     group: str | None = None
@@ -28,11 +34,11 @@ class TextColumns:
 
     @property
     def names(self) -> list[str]:
-        """The configured columns, without duplicates."""
+        """The columns without duplicates."""
         return list(dict.fromkeys(name for name in (self.text, self.pair, self.group) if name))
 
     def option(self, name: str) -> str:
-        """The option that chose a column."""
+        """Return the option that names a column."""
         if name == self.text:
             return opt.text_column
         return opt.text_pair_column if name == self.pair else opt.group_column
@@ -40,14 +46,14 @@ class TextColumns:
     def missing(
         self, path: str, name: str, names: Sequence[str], what: str = "column {!r}"
     ) -> ColumnError:
-        """The error for a file without one of them. `names`: what the file has."""
+        """Return the error for a file without a column. `names`: the columns of the file."""
         choose = f"(choose with {self.option(name)})"
         if len(names) == 1 and ";" in names[0]:
             choose = "(separated by semicolons? Write it with commas, or tabs as .tsv)"
         return ColumnError(f"{path}: no {what.format(name)}; {it_has(names)} {choose}")
 
     def check(self, path: str, schema: pa.Schema) -> None:
-        """ColumnError unless all of them are in the schema of a file, and hold text."""
+        """Raise ColumnError unless the schema of a file has all of them, with text."""
         for name in self.names:
             place = path_of(schema, name)
             if place is None:
@@ -64,14 +70,13 @@ class TextColumns:
 
 
 def it_has(names: Sequence[str]) -> str:
-    """The columns of a file, for messages."""
+    """Return the columns of a file for messages."""
     listed = ", ".join(repr(name) for name in names[:20]) or "no columns"
     return f"it has {listed}" + (", ..." if len(names) > 20 else "")
 
 
 def path_of(schema: pa.Schema, name: str) -> list[str] | None:
-    """The names of the column, and of the fields in it, that a name stands for; None if there is
-    no such column.
+    """Return the names of a column and of the fields inside it; None if there is no such column.
 
     >>> path_of(pa.schema([("meta", pa.struct([("body", pa.string())]))]), "meta.body")
     ['meta', 'body']
@@ -90,16 +95,15 @@ def path_of(schema: pa.Schema, name: str) -> list[str] | None:
 
 
 def picked(table: pa.Table, name: str) -> pa.ChunkedArray:
-    """The column, or the field of a struct, that a name stands for; it must be there. It is null
-    where a struct around it is."""
+    """Return a column, or a field of a struct, which is null where the struct is. It must exist."""
     first, *below = path_of(table.schema, name) or [name]
     column = table.column(first)
     return pc.struct_field(column, below) if below else column
 
 
 def to_read(schema: pa.Schema, kept: Collection[str], texts: TextColumns) -> list[str]:
-    """What has to be read for the columns to keep and for the texts: columns, and fields of those
-    that are not read as a whole. In the order of the file."""
+    """Return the columns, and fields of columns, to read for kept columns and texts, in the order
+    of the file."""
     paths = {name: path_of(schema, name) or [name] for name in texts.names}
     whole = {*kept, *(path[0] for path in paths.values() if len(path) == 1)}
     names = []
@@ -112,14 +116,14 @@ def to_read(schema: pa.Schema, kept: Collection[str], texts: TextColumns) -> lis
 
 
 def check_once(path: str, names: Sequence[str], *checked: str) -> None:
-    """InputError if two columns have one of the checked names."""
+    """Raise InputError if two columns have one of the checked names."""
     for name in checked:
         if names.count(name) > 1:
             raise InputError(f"{path}: two columns are named {name!r}; rename one")
 
 
 def check_storable(path: str, schema: pa.Schema, kept: Collection[str]) -> None:
-    """InputError for a kept column of a type that Parquet does not have."""
+    """Raise InputError for a kept column whose type Parquet lacks."""
     for field in map(schema.field, kept):
         try:
             with pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])):
@@ -132,7 +136,7 @@ def check_storable(path: str, schema: pa.Schema, kept: Collection[str]) -> None:
 
 
 def plain(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text of any accepted type as `string`, or as `binary` if it may be no UTF-8."""
+    """Return text of any accepted type as `string`, or as `binary` if it may not be UTF-8."""
     kind = _value_type(texts.type)
     promised = pa.types.is_null(kind) or "string" in str(kind)
     return texts.cast(kind).cast(pa.string() if promised else pa.binary())
@@ -143,12 +147,12 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
 
 
 def text_bytes(texts: pa.Array | pa.ChunkedArray) -> int:
-    """The bytes of all texts, string or binary."""
+    """Return the bytes of all texts, string or binary."""
     return pc.sum(pc.binary_length(texts)).as_py() or 0
 
 
 def invalid_utf8(array: pa.Array) -> int:
-    """The number of invalid UTF-8 sequences in the strings of an array, also in nested ones."""
+    """Return the number of invalid UTF-8 sequences in strings, including nested strings."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return invalid_utf8(array.dictionary)
@@ -161,7 +165,7 @@ def invalid_utf8(array: pa.Array) -> int:
     if "string" not in str(kind):
         return 0
     try:
-        array.validate(full=True)  # which is quick
+        array.validate(full=True)  # a fast check
     except pa.ArrowInvalid:
         invalid: int = repair_utf8(array)[1]
         return invalid

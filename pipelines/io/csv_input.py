@@ -1,11 +1,10 @@
-"""CSV and TSV: rows of strings under the names in the first row.
+"""Read CSV and TSV: rows of strings under the names in the first row.
 
-Every value is a string, as it is written, and no value is null: what a column holds does not depend
-on what a reader guesses from its first rows. A quoted field may have line breaks, so a file is
-one range, and is streamed. Quotes are RFC 4180's, in TSV too, unless quoting is turned off.
+Every value is an unchanged string, and no value is null, so columns do not depend on guesses from
+the first rows. A quoted field may contain line breaks, so a file is one range. Quotes follow RFC
+4180, in TSV too, unless quoting is turned off.
 
-Arrow parses blocks of complete rows, whose ends the kernel finds, so that no row depends on where a
-block ends.
+Arrow parses blocks of complete rows, whose ends the kernel finds.
 """
 
 import csv
@@ -26,18 +25,18 @@ from pipelines.io.reading import bad_data, open_planned
 from wordpiece_core._kernel import CsvRows, repair_utf8
 from wordpiece_core.errors import InputError, opt
 
-BLOCK_BYTES = 4 << 20  # that are parsed at once
-LONGEST_ROW = 64 << 20  # bytes; a row that is longer has most likely a quote that is not closed
+BLOCK_BYTES = 4 << 20  # bytes that are parsed together
+LONGEST_ROW = 64 << 20  # bytes; a longer row most likely has an unclosed quote
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 _FIELDS = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 
 
 class CsvReader(Reader):
-    """All columns are strings."""
+    """Reader of columns of strings."""
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of all columns. ColumnError unless those of the texts are there."""
+        """Names of all columns. Raises ColumnError if a column of texts is missing."""
         with self._blocks() as blocks:
             first = next(blocks, (b"", 0))[0]
         text = io.StringIO(first.decode(errors="surrogateescape"), newline="")
@@ -57,16 +56,16 @@ class CsvReader(Reader):
         return names
 
     def schema(self, kept: list[str] | None) -> pa.Schema:
-        """The names in the first row."""
+        """Return the columns in the first row."""
         check_once(self.file.path, self.names, *self.kept_columns(self.names, kept))
         return pa.schema([(name, pa.string()) for name in self.names])
 
     def ranges(self, range_bytes: int) -> list[Range]:
-        """One range."""
+        """Return the only range."""
         return self.one_range() if self.names else []
 
     def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
-        """The rows in order."""
+        """Yield the rows in order."""
         names = [name for name in self.names if name in {*kept.names, *self.columns.names}]
         with self._blocks(self.on_read) as blocks:
             for block, before in blocks:
@@ -77,7 +76,7 @@ class CsvReader(Reader):
     def _blocks(
         self, on_read: Callable[[int], object] | None = None
     ) -> Iterator[Iterator[tuple[bytes, int]]]:
-        """Blocks of complete rows, without a byte order mark; and how many rows are before each."""
+        """Yield blocks of complete rows without byte order mark, and the number of rows before."""
         with open_planned(self.file) as stored, bad_data(self.file.path):
             check_text(self.file, stored)
             yield self._complete_rows(decompressed(self.file, stored, on_read))
@@ -106,8 +105,8 @@ class CsvReader(Reader):
             yield b"".join(pieces), before
 
     def _parsed(self, block: bytes, names: list[str], before: int) -> pa.Table:
-        """Columns of a block of complete rows, as bytes."""
-        # Names may occur twice, so Arrow gets the numbers of the columns.
+        """Parse columns of a block of complete rows as bytes."""
+        # Names may occur twice, so columns are named by their numbers.
         wanted = [str(self.names.index(name)) for name in names]
         try:
             table = pc.read_csv(
@@ -142,18 +141,18 @@ class CsvReader(Reader):
 
 
 def _read(stream: Stream, size: int) -> bytes:
-    """Reads `size` bytes, or fewer at the end."""
+    """Read `size` bytes, or fewer at the end."""
     pieces = []
     while size and (data := stream.read(size)):
         pieces.append(data)
         size -= len(data)
-    # Arrow's parser looks for quotes with instructions that take a zero byte for the end, so it
-    # would miss some. A byte that is not UTF-8 becomes U+FFFD later, and is counted.
+    # Arrow's parser searches quotes with instructions that stop at a zero byte, and would miss
+    # some. A byte that is not UTF-8 becomes U+FFFD later, and is counted.
     return b"".join(pieces).replace(b"\0", b"\xff")
 
 
 def _repaired(table: pa.Table) -> Rows:
-    """The columns as valid strings."""
+    """Return the columns as valid strings."""
     columns, replaced = [], 0
     for column in table.columns:
         texts, invalid = repair_utf8(column.combine_chunks())

@@ -1,4 +1,4 @@
-"""Files of the library `datasets` in a directory: data, caches, and the splits in their names."""
+"""Files that the library `datasets` reads in a directory, and the splits in their names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 STATE, INFO, DICT = "state.json", "dataset_info.json", "dataset_dict.json"
 NO_DATA = frozenset({"config.json", INFO, "dataset_infos.json", DICT})
-"""Names of files that describe data. They are read only where they are given by their names."""
+"""Names of files that describe data. They are read only if they are given by name."""
 _CACHE = re.compile(r"cache-[^/]*\.arrow|indices\.arrow")
-"""Caches that `map`, `filter` and `shuffle` leave next to the data. Their rows are in other files
-too."""
+"""Caches that `map`, `filter` and `shuffle` leave next to the data. They repeat its rows."""
 _KEYWORDS = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "dev", "val"),
@@ -57,7 +56,7 @@ def not_data(
 
 
 def _unlisted(known: set[str], folder: str, state: Any) -> set[str]:
-    """The files of a saved dataset that its state does not list."""
+    """Return the files of a saved dataset that its state does not list."""
     listed = state.get("_data_files") if isinstance(state, dict) else None
     if not isinstance(listed, list):
         return set()
@@ -66,7 +65,7 @@ def _unlisted(known: set[str], folder: str, state: Any) -> set[str]:
 
 
 def _other_splits(known: set[str], folder: str, value: Any) -> set[str]:
-    """The files of saved datasets that are in no split of a saved `DatasetDict`."""
+    """Return the files of saved datasets that are in no split of a saved `DatasetDict`."""
     splits = value.get("splits") if isinstance(value, dict) else None
     if not isinstance(splits, list):
         return set()
@@ -77,7 +76,7 @@ def _other_splits(known: set[str], folder: str, value: Any) -> set[str]:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The directory of a file, with its slash, and the name in it."""
+    """Return the directory of a file, with its slash, and the name in it."""
     folder, slash, file = name.rpartition("/")
     return folder + slash, file
 

@@ -1,4 +1,4 @@
-"""The bytes of text files, decompressed. Files that are often mistaken for text are refused."""
+"""Decompress text files, and refuse files that are often mistaken for text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOT_TEXT = {
 
 
 def check_text(file: InputFile, stored: StoredFile) -> None:
-    """Raise InputError if a file, decompressed, begins like a file that is not UTF-8 text."""
+    """Raise InputError if a file, decompressed, begins like a file of another kind."""
     first = decompressed(file, stored).read(max(map(len, NOT_TEXT)))
     for beginning, found in NOT_TEXT.items():
         if first.startswith(beginning):
@@ -36,16 +36,16 @@ def check_text(file: InputFile, stored: StoredFile) -> None:
 def decompressed(
     file: InputFile, stored: StoredFile, on_read: Callable[[int], object] | None = None
 ) -> Stream:
-    """The bytes of a file from its beginning, decompressed. `on_read`: is called with the number of
-    compressed bytes of each read."""
+    """Return the decompressed bytes of a file. `on_read`: called with the number of compressed
+    bytes of each read."""
     stored.seek(0)
     if not file.compression:
         return stored
     stored.on_read = on_read
     if not file.size:
         raise InputError(f"{file.path}: the file is empty, not {file.compression}; rewrite it")
-    if file.compression == "gzip":  # Arrow refuses zeros behind the data, which some tapes add
+    if file.compression == "gzip":  # Arrow refuses zeros after the data, which some tapes add
         return gzip.GzipFile(fileobj=stored, mode="rb")
-    if file.compression == "xz":  # Arrow does not know it
+    if file.compression == "xz":  # Arrow lacks it
         return lzma.LZMAFile(stored)  # type: ignore[arg-type]
     return pa.CompressedInputStream(stored.arrow(), file.compression)

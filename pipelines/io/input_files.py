@@ -1,4 +1,4 @@
-"""Which files are read: what paths, globs and directories name, and the names of their shards."""
+"""Find inputs: files, globs and directories, and the names of their shards."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from wordpiece_core.errors import InputError, SkippedFilesWarning
 from wordpiece_core.storage import Entry, open_filesystem
 from wordpiece_core.uri import is_uri, join, split_query
 
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # of a key that is null
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # value of a key that is null
 PIPE = "because it is a pipe or a device; write its content to a file"
 NOT_READ_BY_DATASETS = "because they are caches or no part of the dataset that was saved"
 _TEXTS = {
@@ -45,15 +45,15 @@ ENDINGS: dict[str, tuple[str, str | None]] = {
         for ending, compression in _COMPRESSIONS.items()
     },
 }
-"""The formats of files and their compression, by the endings of their names."""
+"""Formats and compressions of files by the endings of their names."""
 
-SMALL_BYTES = 1 << 20  # of a file that is read and encoded on one thread: others take long to start
+SMALL_BYTES = 1 << 20  # smaller files are read and encoded on one thread, which starts faster
 _WILDCARD = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file to read. `name` is its relative name, from which the output shard is named."""
+    """A file to read. Its shard is named after `name`, its relative name."""
 
     path: str  # absolute, or a URI
     name: str
@@ -61,9 +61,9 @@ class InputFile:
     compression: str | None  # "gzip", "zstd", "bz2", "lz4" or "xz"
     size: int  # bytes
     modified: int | None  # nanoseconds since 1970; of stores, whole seconds
-    quoting: bool = True  # of CSV and TSV: whether fields may be quoted
+    quoting: bool = True  # True if fields of CSV and TSV may be quoted
     keys: tuple[tuple[str, str | int | None], ...] = ()
-    """The keys in the names of its directories, like `lang=de`, with their values."""
+    """Keys and values in the names of its directories, such as `lang=de`."""
 
     def __post_init__(self) -> None:
         keys = tuple((name, value) for name, value in self.keys)  # JSON has lists
@@ -71,12 +71,12 @@ class InputFile:
 
     @property
     def is_small(self) -> bool:
-        """Whether several threads would take longer for the file than one."""
+        """True if several threads would take longer for the file than one."""
         return self.size <= SMALL_BYTES
 
     @property
     def root(self) -> str:
-        """The directory that `name` is relative to."""
+        """Directory that `name` is relative to."""
         base, query = split_query(self.path)
         if not is_uri(self.path):
             return base.removesuffix(self.name).rstrip("/") or "/"
@@ -90,14 +90,21 @@ def resolve(
     may_be_empty: bool = False,
     quoting: bool = True,
 ) -> list[InputFile]:
-    """The files that paths, globs (`*`, `?`, `[]`, `**`) and directories name, sorted by path. They
-    may be local paths or URIs. A path is there once, and two links to one file are two files.
+    """Return the files that paths, globs (`*`, `?`, `[]`, `**`) and directories name, sorted by
+    path. They may be local paths or URIs. Each path is listed once; two links to one file are two
+    files.
 
     Directories and globs skip names that start with `_` or `.`, and with a SkippedFilesWarning
-    unknown endings and files that `datasets` does not read as data. They also skip what is below
-    `own`, the directories that the job writes, unless the pattern itself leads there. InputError
-    for a broken link, and for a pattern that names nothing to read. With `may_be_empty` a directory
-    or a glob may have nothing to read as yet. Without `quoting`, quotes in CSV and TSV are text."""
+    unknown endings and files that `datasets` does not read as data.
+
+    Args:
+        own: Directories that the job writes. Files below are skipped, unless the pattern itself
+            leads there.
+        may_be_empty: True if a directory or a glob may have no files yet.
+        quoting: False if quotes in CSV and TSV are text.
+
+    Raises InputError for a broken link, and for a pattern without files.
+    """
     found: dict[str, InputFile] = {}
     realpath: Callable[[str], str] = cache(os.path.realpath)
     found_by = storage.in_parallel(lambda pattern: _matches(pattern, may_be_empty), patterns)
@@ -121,8 +128,8 @@ def resolve(
 
 
 def with_keys(files: Sequence[InputFile]) -> list[InputFile]:
-    """The files with the keys in the names of their directories. As in pyarrow, a key is an integer
-    if all its values are of 32 bits.
+    """Return files with the keys in the names of their directories. As in pyarrow, a key is an
+    integer if all its values have 32 bits.
 
     >>> name = "year=2024/lang=de/a.txt"
     >>> with_keys([InputFile(f"/in/{name}", name, "text", None, 1, 1)])[0].keys
@@ -157,21 +164,21 @@ def _is_int32_or_none(value: str) -> bool:
 
 
 def with_splits_in_names(files: Sequence[InputFile]) -> list[InputFile]:
-    """The files. If only the directories that were given say which splits they are, like `train/`
-    and `test/`, the names begin with these directories."""
+    """Return the files. If only the given directories name splits, like `train/` and `test/`, the
+    names of files begin with these directories."""
     longer = [_with_one_more(file) for file in files]
     of_names, of_longer = ({*splits([file.name for file in some])} for some in (files, longer))
     return longer if len(of_names) == 1 < len(of_longer) else list(files)
 
 
 def output_name(file: InputFile) -> str:
-    """The relative name of the shard of a file: its own with the ending `.parquet`."""
+    """Return the name of the shard of a file: the name of the file with the ending `.parquet`."""
     return file.name[: -len(_ending(file.name) or "")] + ".parquet"
 
 
 def disambiguated(files: Sequence[InputFile]) -> list[InputFile]:
-    """The files. The names of those of equal names begin with as many of the directories above them
-    as disambiguate them: `x.txt` of two inputs `a` and `b` becomes `a/x.txt` and `b/x.txt`."""
+    """Return the files with distinct names: equal names begin with as many directories as
+    necessary. `x.txt` of two inputs `a` and `b` becomes `a/x.txt` and `b/x.txt`."""
     found = list(files)
     while True:
         names = Counter(file.name for file in found)
@@ -182,19 +189,21 @@ def disambiguated(files: Sequence[InputFile]) -> list[InputFile]:
 
 
 def _with_one_more(file: InputFile) -> InputFile:
-    """The file with one directory more in its name, if there is one."""
+    """Return the file with one more directory in its name, if there is one."""
     place = split_query(file.root)[0]
     above, _, last = place.rpartition("/")
-    if not last or (is_uri(place) and above.endswith(("/", ":"))):  # a bucket is no directory
+    if not last or (is_uri(place) and above.endswith(("/", ":"))):  # not the bucket
         return file
     last = unquote(last) if is_uri(place) else last
     return replace(file, name=f"{last}/{file.name}")
 
 
 def output_names(files: Sequence[InputFile]) -> dict[str, str]:
-    """From the path of each file to the relative name of its shard: the name of the file with the
-    ending `.parquet`. Of files whose names differ in their endings only, the endings stay:
-    `x.csv.parquet`. InputError if two shards would have the same name."""
+    """Return the names of shards by the paths of files. Files whose names differ only in their
+    endings keep these: `x.csv.parquet`.
+
+    Raises InputError if two shards would have the same name.
+    """
     owners: dict[str, str] = {}
     plain = Counter(map(output_name, files))
     for file in files:
@@ -204,8 +213,7 @@ def output_names(files: Sequence[InputFile]) -> dict[str, str]:
         if name in owners:
             raise InputError(
                 f"{file.path}: its shard would have the name {name}, like the shard of"
-                f" {owners[name]}; "
-                "rename one, or encode them separately"
+                f" {owners[name]}; rename one, or encode them separately"
             )
         owners[name] = file.path
     for name, path in owners.items():
@@ -218,22 +226,21 @@ def output_names(files: Sequence[InputFile]) -> dict[str, str]:
 
 
 def is_input_name(name: str) -> bool:
-    """Whether a file of this name in a directory is read."""
+    """Return True if a file of this name in a directory is read."""
     return _is_data(name) and not _hidden(name)
 
 
 def above(name: str) -> list[str]:
-    """The relative names of the directories above a relative name."""
+    """Return the relative names of the directories above a relative name."""
     return list(accumulate(name.split("/")[:-1], "{}/{}".format))
 
 
 Matches = tuple[list[InputFile], list[str], list[str]]
-"""The files of a pattern; the paths of files with unknown endings; and the paths of files that
-`datasets` does not read as data."""
+"""Files of a pattern, paths with unknown endings, and paths that `datasets` skips."""
 
 
 def _matches(pattern: str, may_be_empty: bool) -> Matches:
-    """The files of one pattern. InputError if there are none, unless that may be."""
+    """Return the files of a pattern. Raises InputError without files, unless it may be empty."""
     base, query = split_query(pattern)
     base = base.rstrip("/") if is_uri(pattern) else open_filesystem(pattern)[1]
     if _WILDCARD.search(base) and (is_uri(pattern) or not os.path.lexists(base)):
@@ -275,7 +282,7 @@ def _data_files(
     *,
     wants_caches: bool = False,
 ) -> Matches:
-    """Return the files to read, and the paths of the others. `listed`: all files that are there."""
+    """Return the files to read, and the paths of other files. `listed`: all existing files."""
     paths = {entry.name: path for path, entry in listed}
     others = not_data(paths, lambda name: _json(paths[name]), wants_caches=wants_caches)
     files = [
@@ -299,7 +306,7 @@ def _json(path: str) -> Any:
 
 
 def _split_glob(base: str) -> tuple[str, list[str]]:
-    """The directory that a glob begins in, and the components of the glob below it."""
+    """Return the directory in which a glob begins, and the components of the glob below it."""
     parts = base.split("/")
     first = next(i for i, part in enumerate(parts) if _WILDCARD.search(part))
     return "/".join(parts[:first]) or "/", parts[first:]
@@ -329,8 +336,8 @@ def _directories_hint(root: str, wanted: list[str]) -> str:
 
 
 def _listing(root: str, *, recursive: bool) -> list[tuple[str, Entry]]:
-    """The path of every file below `root`, and its entry with its relative name. InputError for a
-    link to a file that is not there."""
+    """Return the paths of the files below a directory, and their entries. Raises InputError for a
+    broken link."""
     found = []
     for entry in storage.entries(root, recursive=recursive, follow_links=True):
         path = join(root, entry.name)
@@ -349,7 +356,7 @@ def _is_broken_link(path: str, entry: Entry) -> bool:
 
 
 def _glob_match(parts: list[str], wanted: list[str]) -> bool:
-    """Whether the components of a relative name match those of a glob."""
+    """Return True if the components of a relative name match a glob."""
     if not wanted or not parts:
         return not parts and all(want == "**" for want in wanted)
     if wanted[0] == "**":
@@ -361,8 +368,8 @@ def _glob_match(parts: list[str], wanted: list[str]) -> bool:
 
 
 def _is_own(path: str, directories: Sequence[str], realpath: Callable[[str], str]) -> bool:
-    """Whether the file at a path is in one of the directories, which `_plain` has made. `realpath`:
-    `os.path.realpath`, with a cache."""
+    """Return True if a file is in one of the directories, which are results of `_plain`.
+    `realpath`: `os.path.realpath` with a cache."""
     if not is_uri(path) and not os.path.islink(path):
         directory, name = os.path.split(path)
         plain = os.path.join(realpath(directory), name)
@@ -372,17 +379,17 @@ def _is_own(path: str, directories: Sequence[str], realpath: Callable[[str], str
 
 
 def leads_into(pattern: str, directory: str) -> bool:
-    """Whether a pattern is a directory or something inside it."""
+    """Return True if a pattern is a directory or leads into it."""
     return _is_below(_plain(pattern), _plain(directory))
 
 
 def _is_below(path: str, directory: str) -> bool:
-    """Whether a path is a directory or something inside it. `_plain` has made both."""
+    """Return True if a path is a directory or inside it. Both are results of `_plain`."""
     return f"{path}/".startswith(f"{directory}/")
 
 
 def _plain(path: str) -> str:
-    """A path without its query and links."""
+    """Return a path without its query and links."""
     plain = split_query(path)[0] if is_uri(path) else os.path.realpath(open_filesystem(path)[1])
     return plain.rstrip("/")
 
@@ -392,12 +399,12 @@ def _hidden(name: str) -> bool:
 
 
 def _is_data(name: str) -> bool:
-    """Whether the name of a file in a directory is one of those that are read."""
+    """Return True for a name of data in a directory."""
     return bool(_ending(name)) and name.rpartition("/")[2] not in NO_DATA
 
 
 def _ending(name: str) -> str | None:
-    """The ending of a file name, as it is written there; None if it is not known."""
+    """Return the ending of a file name in its spelling; None if it is not known."""
     known = next((ending for ending in ENDINGS if name.lower().endswith(ending)), None)
     return known and name[-len(known) :]
 

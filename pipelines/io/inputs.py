@@ -1,7 +1,7 @@
-"""Reading inputs: splitting files into ranges, and their texts as Arrow arrays in bounded memory.
+"""Open inputs: ranges of files, and their texts as Arrow arrays in bounded memory.
 
-Parquet is split at row groups, Arrow's files at record batches, text and JSON lines at bytes. CSV,
-compressed text and Arrow's streams are not split.
+Parquet is split at row groups, Arrow files at record batches, text and JSON lines at bytes. CSV,
+compressed text and Arrow streams are not split.
 """
 
 from collections import Counter
@@ -54,15 +54,15 @@ READERS: dict[str, type[Reader]] = {
     "csv": CsvReader,
     "tsv": CsvReader,
 }
-"""The reader of each format in `ENDINGS`."""
+"""Readers by format."""
 
-RANGE_BYTES = 16 << 20  # of input in a range
-LOOKED_INTO = 1_000  # of the files that are not larger than a range
-MOST_PIECES = 4  # of a row group; for each of them the rows before it are decoded too
+RANGE_BYTES = 16 << 20  # bytes of input in a range
+OPENED_FILES = 1_000  # number of files smaller than a range that are opened for estimates
+MAX_PIECES = 4  # pieces of a row group; each decodes the rows before it too
 
 
 def _reader(file: InputFile, columns: TextColumns) -> Reader:
-    """The reader of a file. A group that is a key in its name is not looked for in the file."""
+    """Return the reader of a file. A group that is a key in its name is not read from the file."""
     keys = dict(file.keys)
     if columns.group not in keys:
         return READERS[file.format](file, columns)
@@ -78,20 +78,20 @@ def plan(
     *,
     group_column: str | None = None,
 ) -> list[Range]:
-    """Splits files into ranges of about `range_bytes`, in order. It reads Parquet footers and the
-    first rows of JSON lines. InputError for a file that lacks one of the columns; OptionError for a
-    file of plain text if there is a `group_column`.
+    """Split files into ranges of about `range_bytes`, in order. Reads Parquet footers and the first
+    rows of JSON lines.
 
-    Of very many files that are smaller than a range, it looks into some, about `LOOKED_INTO` of
-    them, and estimates the sizes of the others: each is one range, whose reader finds what is wrong
-    with it.
+    Of many files that are smaller than a range, about `OPENED_FILES` are opened, and the sizes of
+    the others are estimated. A row group is split into rows only if it is much larger than
+    `range_bytes`, and such a large part of all texts that other cores would wait for it.
 
-    A row group is split into rows only if it is much larger than `range_bytes`, and such a large
-    part of all texts that other cores would have to wait for it.
+    Raises:
+        InputError: For a file that lacks a column.
+        OptionError: For a text file if there is a `group_column`.
     """
     columns = TextColumns(text_column, group_column)
     small = [file for file in files if file.size <= range_bytes]
-    step = max(-(-len(small) // LOOKED_INTO), 1)
+    step = max(-(-len(small) // OPENED_FILES), 1)
     left_out = {*small} - {*small[::step]}
     looked_into = [file for file in files if file not in left_out]
     found = storage.in_parallel(
@@ -103,12 +103,12 @@ def plan(
         size = round(file.size * growth.get((file.format, file.compression), TEXT_COMPRESSION))
         parts[file] = [Range(file, 0, None, size)]
     total = sum(part.bytes for file in files for part in parts[file])
-    most_bytes = max(4 * range_bytes, -(-total // MOST_PIECES))
+    most_bytes = max(4 * range_bytes, -(-total // MAX_PIECES))
     return [piece for file in files for part in parts[file] for piece in _split(part, most_bytes)]
 
 
 def _growth(parts: Mapping[InputFile, Sequence[Range]]) -> dict[object, float]:
-    """How many bytes of text there are for a byte of a file, by format and compression."""
+    """Return the bytes of text per byte of a file, by format and compression."""
     sizes, texts = Counter[object](), Counter[object]()
     for file, ranges in parts.items():
         sizes[file.format, file.compression] += file.size
@@ -117,7 +117,7 @@ def _growth(parts: Mapping[InputFile, Sequence[Range]]) -> dict[object, float]:
 
 
 def _split(part: Range, most_bytes: int) -> list[Range]:
-    """Pieces of a range of at most about `most_bytes`, if it is one row group."""
+    """Split a range that is one row group into pieces of at most about `most_bytes`."""
     if part.rows is None:
         return [part]
     first, last = part.rows
@@ -133,8 +133,11 @@ def read_texts(
     *,
     on_read: Callable[[int], object] | None = None,
 ) -> Iterator[TextBatch]:
-    """The texts of a range in order, with the group of each text if there is a `group_column`.
-    `on_read`: is called with the number of bytes of each read of a compressed file."""
+    """Yield the texts of a range in order, with their groups if there is a `group_column`.
+
+    Args:
+        on_read: Called with the number of bytes of each read of a compressed file.
+    """
     reader = _reader(part.file, TextColumns(text_column, group_column))
     reader.on_read = on_read
     return reader.texts(part)

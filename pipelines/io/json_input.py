@@ -1,10 +1,10 @@
-"""JSON lines.
+"""Read JSON lines.
 
-A text may be in an object: `meta.body` is the key `body` of the object at `meta`. In each row, a
-key that is written with the dot comes first.
+A text may be in an object: `meta.body` is the key `body` of the object at `meta`. A key that
+contains the dot itself comes first.
 
-Arrow parses the lines, in blocks. It makes doubles of integers of more than 63 bits, and of those
-in a column with fractions; where that would change one of them, the file is refused.
+Arrow parses the lines in blocks. It converts integers of more than 63 bits, and integers in a
+column with fractions, to doubles. If a conversion would change a value, the file is refused.
 """
 
 import json
@@ -30,26 +30,26 @@ from wordpiece_core.errors import InputError, one_line, opt, shown
 
 T = TypeVar("T")
 
-FIRST_BYTES = 1 << 20  # of a file, looked through for the keys
-MAX_DEPTH = 100  # of nested values: at some thousands Arrow's inference overflows the stack
+FIRST_BYTES = 1 << 20  # bytes of a file that are searched for the keys
+MAX_DEPTH = 100  # levels of nested values; thousands of levels overflow Arrow's stack
 EXACT = 1 << 53  # doubles hold all integers up to this
-MOST_DIGITS = 400  # more than doubles have; Python refuses to read some thousands
+MAX_DIGITS = 400  # more than doubles have; Python refuses to read thousands of digits
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _IN_FIRST_ROWS = "key {!r} in the first rows"
 _FAULTS = (pa.ArrowException, ValueError, RecursionError)
 
 
 class JsonReader(LineReader):
-    """One object on each line. For encoding, lines are read twice, because the types of the columns
-    must fit the whole file. Strings stay strings, and no integer changes."""
+    """Reader of one object per line. For encoding, lines are read twice, because the types of the
+    columns must fit the whole file. Strings stay strings, and no integer changes."""
 
     def ranges(self, range_bytes: int) -> list[Range]:
-        """Ranges of bytes."""
+        """Return ranges of bytes."""
         self._check_keys()
         return super().ranges(range_bytes)
 
     def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
-        """The lines."""
+        """Yield the rows."""
         if part.end is None and not kept.names:
             self._check_keys()
         others = [field for field in self._text_schema() if field.name not in kept.names]
@@ -61,7 +61,7 @@ class JsonReader(LineReader):
             yield Rows(table, replaced)
 
     def text(self, table: pa.Table, name: str) -> pa.ChunkedArray:
-        """The texts under a key that is written so, or else at keys in objects."""
+        """Return the texts under a key with dots, or else under keys in objects."""
         top, *below = name.split(".")
         own = table.column(name)
         if not below or top in self.columns.names:
@@ -69,8 +69,8 @@ class JsonReader(LineReader):
         return pc.coalesce(own, pc.struct_field(table.column(top), below))
 
     def schema(self, kept: list[str] | None) -> pa.Schema:
-        """The columns of the whole file. The texts are always among them. Columns that are not kept
-        have only their name, not their type."""
+        """Return the columns of the whole file, including the texts. Columns that are not kept have
+        no type."""
         self._check_keys()
         texts = self._text_schema()
         if kept is not None and {*kept} <= {name for name in self.columns.names if "." not in name}:
@@ -97,7 +97,7 @@ class JsonReader(LineReader):
         return self.schema(kept) if known is None else known
 
     def _check_keys(self) -> None:
-        """ColumnError if the keys of the texts are not in the first rows."""
+        """Raise ColumnError if the keys of the texts are not in the first rows."""
         names: dict[str, None] = {}
         _, block = next(blocks(Range(self.file, 0, None, 0), FIRST_BYTES), (0, b""))
         _check_lines(self.file.path, block)
@@ -117,7 +117,7 @@ class JsonReader(LineReader):
             raise self.columns.missing(self.file.path, missing[0], list(names), _IN_FIRST_ROWS)
 
     def _text_schema(self) -> pa.Schema:
-        """A schema to read the texts with: their keys as written, and as keys in objects."""
+        """Return a schema to read the texts: keys with dots, and keys in objects."""
         nested: dict[str, Any] = {}
         for name in self.columns.names:
             *above, last = name.split(".")
@@ -130,8 +130,8 @@ class JsonReader(LineReader):
         return pa.schema([*own, *_struct(nested)])
 
     def _infer(self, offset: int, block: bytes, kept: list[str] | None) -> pa.Schema:
-        """The columns of a block. For a column that is not kept, and for which Arrow has no type,
-        the others are read without it."""
+        """Return the columns of a block, without columns that have no Arrow type and are not
+        kept."""
         raw, block = block, _valid(block)[0]
         if _depth(block) > MAX_DEPTH:
             reason = f"nested more than {MAX_DEPTH} levels deep"
@@ -146,8 +146,8 @@ class JsonReader(LineReader):
         return self._parsed(offset, raw, block, parse).schema
 
     def _parsed(self, offset: int, raw: bytes, block: bytes, parse: Callable[[bytes], T]) -> T:
-        """Parse a block of lines. InputError with the parser's reason, and the byte of the first
-        line that it refuses.
+        """Parse a block of lines. Raises InputError with the parser's reason and the byte of the
+        first bad line.
 
         Args:
             offset: The byte of the file at which the block begins.
@@ -201,7 +201,7 @@ class JsonReader(LineReader):
         return self._fault(offset, block, 0, "the types of its keys changed")
 
     def _check_integers(self, offset: int, table: pa.Table, raw: bytes, block: bytes) -> None:
-        """InputError if Arrow has changed an integer of a block of lines by making it a double."""
+        """Raise InputError if Arrow has changed an integer of a block by making it a double."""
         doubtful = [name for name in table.column_names if _may_be_rounded(table.column(name))]
         if not doubtful:
             return
@@ -231,7 +231,7 @@ def _changed_type(column: str, before: str, after: str, *, is_text: bool = False
 
 
 def _first_line(block: bytes, is_right: Callable[[bytes], bool]) -> int:
-    """Return the number of the first line, from 0, with which the lines before it are not right."""
+    """Return the number of the first bad line, from 0, by bisection."""
     lines = [line + b"\n" for line in block.split(b"\n")]
     right, wrong = 0, len(lines)
     while wrong - right > 1:
@@ -254,7 +254,7 @@ def _has_no_value(lines: bytes, name: str) -> bool:
 
 
 def _check_lines(path: str, block: bytes) -> None:
-    """InputError for JSON that is not one object on each line, if its beginning shows that."""
+    """Raise InputError for JSON that is obviously not one object per line."""
     first, _, more = block.lstrip().partition(b"\n")
     if first[:1] == b"[":
         what, fix = "a JSON array", "jq -c '.[]'"
@@ -267,7 +267,7 @@ def _check_lines(path: str, block: bytes) -> None:
 
 
 def _struct(keys: dict[str, Any]) -> pa.DataType:
-    """The type of an object with keys, which are texts or objects."""
+    """Return the type of an object whose values are texts or objects."""
     fields = ((key, _struct(below) if below else pa.string()) for key, below in keys.items())
     return pa.struct(list(fields))
 
@@ -277,7 +277,7 @@ def _top(name: str) -> str:
 
 
 def _with_text(field: pa.Field, text: pa.DataType, kept: Collection[str] | None) -> pa.Field:
-    """A field of texts, of the type `text`, merged with its other kept fields."""
+    """Return a field of texts, merged with its other kept fields."""
     stored = _stored(field, kept).type
     if not (pa.types.is_struct(text) and pa.types.is_struct(stored)):
         return field.with_type(text)
@@ -291,8 +291,8 @@ def _with_text(field: pa.Field, text: pa.DataType, kept: Collection[str] | None)
 
 
 def _stored(field: pa.Field, kept: Collection[str] | None) -> pa.Field:
-    """A field with the type to store: strings that look like times stay strings, and a field that
-    is not wanted has no type."""
+    """Return a field with its type in Parquet: strings that look like times stay strings, and a
+    field that is not kept has no type."""
     wanted = kept is None or field.name in kept
     return field.with_type(_stored_type(field.type) if wanted else pa.null())
 
@@ -308,14 +308,14 @@ def _stored_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _depth(block: bytes) -> int:
-    """How deeply the values of lines are nested, at most."""
+    """Return the maximum depth of the values of lines."""
     unescaped = block.replace(b"\\\\", b"").replace(b'\\"', b"")
     brackets = b"".join(unescaped.split(b'"')[::2]).translate(None, _NO_BRACKETS)
     return max(accumulate(1 if bracket in b"{[" else -1 for bracket in brackets), default=0)
 
 
 def _select_keys(block: bytes, names: Collection[str]) -> bytes:
-    """The lines with only the keys `names`. ValueError if a key is there twice."""
+    """Return the lines with only the keys `names`. Raises ValueError for a repeated key."""
     rows = (_row(line) for line in block.split(b"\n") if line.strip(b" \t\r"))
     return b"".join(
         json.dumps({key: row[key] for key in row if key in names}).encode() + b"\n" for row in rows
@@ -323,7 +323,7 @@ def _select_keys(block: bytes, names: Collection[str]) -> bytes:
 
 
 def _keys(row: dict[str, Any], above: str = "") -> Iterator[str]:
-    """The keys of a row, with those in objects after a dot."""
+    """Yield the keys of a row, with keys in objects after a dot."""
     for key, value in row.items():
         yield above + key
         if isinstance(value, dict):
@@ -345,7 +345,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _may_be_rounded(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether there are doubles that are too large for all integers below them to be doubles."""
+    """Return True if there are doubles above the range in which every integer is a double."""
     if isinstance(column, pa.ChunkedArray):
         return any(map(_may_be_rounded, column.chunks))
     if pa.types.is_struct(column.type) or pa.types.is_list(column.type):
@@ -357,11 +357,11 @@ def _may_be_rounded(column: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def _integer(digits: str) -> float:
-    return int(digits) if len(digits) <= MOST_DIGITS else math.inf
+    return int(digits) if len(digits) <= MAX_DIGITS else math.inf
 
 
 def _is_equal(value: Any, read: Any) -> bool:
-    """Whether Arrow has read a value as it is. (Python compares integers with doubles exactly.)"""
+    """Return True if Arrow has not changed a value. Python compares numbers exactly."""
     if isinstance(read, dict):
         return all(_is_equal((value or {}).get(key), below) for key, below in read.items())
     if isinstance(read, list):
@@ -378,9 +378,9 @@ _ESCAPE = re.compile(
 
 
 def _valid(block: bytes) -> tuple[bytes, int]:
-    """A block of lines that Arrow can read, and how many sequences have been replaced by U+FFFD:
-    invalid UTF-8, and surrogates that are escaped and not in pairs. A byte order mark at the
-    beginning of a line, which `cat` leaves there, is left out."""
+    """Return a block of lines that Arrow can read, and the number of sequences replaced by U+FFFD:
+    invalid UTF-8, and escaped surrogates without a partner. A byte order mark at the beginning of
+    a line, which `cat` leaves there, is removed."""
     block, replaced = _valid_utf8(block)
     if BYTE_ORDER_MARK in block:
         block = (b"\n" + block).replace(b"\n" + BYTE_ORDER_MARK, b"\n")[1:]
@@ -398,8 +398,7 @@ def _valid_utf8(block: bytes) -> tuple[bytes, int]:
 
 
 def _parse(block: bytes, schema: pa.Schema | None) -> pa.Table:
-    """The rows of a block with the columns of `schema`; without a schema, all columns with inferred
-    types."""
+    """Parse a block with the columns of `schema`; without a schema, infer all columns."""
     if not block:
         return (schema or pa.schema([])).empty_table()
     lines = _object_lines(block)
@@ -416,8 +415,9 @@ def _parse(block: bytes, schema: pa.Schema | None) -> pa.Table:
 
 
 def _object_lines(block: bytes) -> int:
-    """The number of lines that are not blank. ValueError unless they begin with { and end with }.
-    Then no object spans several lines, and no row is a bare `null`, which can crash Arrow."""
+    """Return the number of lines that are not blank. Raises ValueError unless they begin with { and
+    end with }, so that no object spans several lines, and no row is `null`, which can crash
+    Arrow."""
     ends = block.count(b"\n") - block.endswith(b"\n")
     whole = block.startswith(b"{") and block.endswith((b"}", b"}\n"))
     if whole and block.count(b"}\n{") == ends:

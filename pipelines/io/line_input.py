@@ -1,6 +1,6 @@
-"""Text files, and the lines of text files and JSON lines as blocks of complete lines.
+"""Read text files, and blocks of complete lines of text files and JSON lines.
 
-A byte range has the lines that start in it. A compressed file is not split.
+A byte range contains the lines that start in it. A compressed file is not split.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,16 +15,16 @@ from pipelines.io.reading import bad_data, open_planned
 from wordpiece_core._kernel import split_lines
 from wordpiece_core.errors import InputError, OptionError
 
-BLOCK_BYTES = 4 << 20  # of lines that are read at once
+BLOCK_BYTES = 4 << 20  # bytes of lines that are read together
 MAX_BLOCK_BYTES = (1 << 31) - 1  # Arrow's strings and its JSON reader have 32-bit sizes
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class LineReader(Reader):
-    """A file that can be split at any line."""
+    """Reader of a file that can be split at any line."""
 
     def ranges(self, range_bytes: int) -> list[Range]:
-        """Ranges of bytes."""
+        """Return ranges of bytes."""
         if self.file.compression:
             return self.one_range()
         bounds = [*range(0, self.file.size, range_bytes), self.file.size]
@@ -32,10 +32,10 @@ class LineReader(Reader):
 
 
 class TextReader(LineReader):
-    """Plain text: each line is a text."""
+    """Reader of plain text: each line is a text."""
 
     def schema(self, kept: list[str] | None) -> pa.Schema:
-        """The one column."""
+        """Return the only column."""
         if self.columns.names != [self.columns.text]:
             option = self.columns.option(self.columns.names[-1])
             raise OptionError(
@@ -44,12 +44,12 @@ class TextReader(LineReader):
         return pa.schema([(self.columns.text, pa.string())])
 
     def ranges(self, range_bytes: int) -> list[Range]:
-        """Ranges of bytes."""
+        """Return ranges of bytes."""
         self.schema(None)
         return super().ranges(range_bytes)
 
     def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
-        """The lines."""
+        """Yield the lines."""
         schema = self.schema(None)
         for _, block in blocks(part, BLOCK_BYTES, self.on_read):
             lines, replaced = split_lines(block)
@@ -59,9 +59,9 @@ class TextReader(LineReader):
 def blocks(
     part: Range, size: int, on_read: Callable[[int], object] | None = None
 ) -> Iterator[tuple[int, bytes]]:
-    """Blocks of complete lines of about `size` bytes, with their offsets. They have the lines that
-    start in the range, or all lines of a compressed file. A byte order mark is left out. `on_read`:
-    see `decompressed`."""
+    """Yield blocks of complete lines of about `size` bytes, with their offsets: the lines that
+    start in the range, or all lines of a compressed file. A byte order mark is left out.
+    `on_read`: see `decompressed`."""
     file, end = part.file, part.file.size if part.end is None else part.end
     with open_planned(file) as stored, bad_data(file.path):
         if part.start == 0:
@@ -81,7 +81,7 @@ def blocks(
 
 
 def _line_start(stream: Stream, start: int, end: int) -> int:
-    """The position of the first line that starts in [start, end); `end` if there is none."""
+    """Return the position of the first line that starts in [start, end), or `end`."""
     if start == 0:
         return 0
     position = start - 1
@@ -104,9 +104,9 @@ def _complete_lines(
     end: int | None,
     size: int,
 ) -> Iterator[tuple[int, bytes]]:
-    """Blocks of complete lines that start before `end`. The stream is at `offset`, where a line
-    starts. The last block may be empty."""
-    pieces: list[bytes] = []  # of a line whose end has not been read yet
+    """Yield blocks of complete lines that start before `end`. The stream is at `offset`, the start
+    of a line. The last block may be empty."""
+    pieces: list[bytes] = []  # parts of an incomplete line
     position = offset
     while end is None or offset < end:
         # Past `end` only the rest of the last line is needed: first a little is read, then more.

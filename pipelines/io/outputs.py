@@ -1,8 +1,8 @@
-"""Writing complete files or none: first under a temporary name, which is then changed, or, on
-stores where a file appears when it is closed, under its own name.
+"""Write complete files or none: under a temporary name, and then rename them, or, on stores where
+a file appears when it is closed, under their own name.
 
-Temporary files are in a directory that the job owns (`pipelines.io.owned`), so that a file left
-by a killed writer is known to belong to the job.
+Temporary files are in a directory that the job owns (`pipelines.io.owned`), so that files of killed
+writers are recognized.
 """
 
 from __future__ import annotations
@@ -34,25 +34,24 @@ from wordpiece_core.uri import join, parent
 
 T = TypeVar("T")
 
-COPY_BYTES = 4 << 20  # at a time
-MEMORY_BYTES = 4 << 20  # of a file that is held in memory until it is put in its place
-MOST_SCHEMAS = 16  # whose empty files are kept
-JSON_PIECES = 100_000  # of JSON, a few characters each, that are written at once
-FIX = "; restore it, or delete the directory"  # what to do about a file that is damaged
+MEMORY_BYTES = 4 << 20  # maximum size of a file that is in memory until it gets its name
+MAX_SCHEMAS = 16  # number of schemas whose empty files are kept
+JSON_PIECES = 100_000  # pieces of JSON, a few characters each, that are written together
+FIX = "; restore it, or delete the directory"  # advice about a damaged file
 TEMPORARY = r"\.wordpiece-tmp-[0-9a-f]{16}"
 """A regular expression for the names of temporary files."""
 
 
 class NewFile:
-    """A file that is being written. It has its name when `put` is called, and then it is complete.
+    """A file that is being written, and that gets its name when `put` is called.
 
-    Up to `MEMORY_BYTES` are held in memory. What is larger goes into a temporary file in the
-    directory `scratch`; or, on a store where a file appears when it is closed, to its own name: to
-    rename a file there is to copy it. `path`: where the file will be.
+    Up to `MEMORY_BYTES` are kept in memory. A larger file is written to a temporary file in the
+    directory `scratch`; or, on a store where a file appears when it is closed, under its own name,
+    because such stores rename a file by copying it.
 
-    A stream of S3 can only be closed, which the garbage collector does too, also when the process
-    ends, and then half a file would appear. So one that is given up is kept for ever. What was sent
-    stays in the bucket as an incomplete multipart upload, as after a kill.
+    A stream of S3 can only be closed, even by the garbage collector at the end of the process, and
+    then half a file would appear. So a discarded stream is kept until the process ends without
+    being closed. The data that was sent stays in the bucket as an incomplete multipart upload.
     """
 
     def __init__(self, path: str, scratch: str) -> None:
@@ -65,11 +64,11 @@ class NewFile:
 
     @property
     def is_held(self) -> bool:
-        """Whether the file is in memory, so that writing it can be tried again."""
+        """True if the file is still in memory, so that writing it can be tried again."""
         return self._stream is None
 
     def write(self, data: Any) -> int:
-        """Writes bytes at the end. StorageError if that fails."""
+        """Append bytes. Raises StorageError."""
         data = bytes(data)
         self.size += len(data)
         if self._stream is None and self.size <= MEMORY_BYTES:
@@ -82,12 +81,12 @@ class NewFile:
         return len(data)
 
     def _attempt(self, call: Callable[[], T]) -> T:
-        """What `call` returns, which writes what is held. So it can be tried again."""
+        """Call a function that writes the data in memory, and that can be tried again."""
         directory = parent(self.path) if self.is_atomic else self.scratch
         return _in_directory(directory, lambda: storage.attempt("written", self.path, call))
 
     def _open(self) -> pa.NativeFile:
-        """A stream to the place of the file, or to a temporary file. It has what was held."""
+        """Open a stream for the file, or for a temporary file, and write the data in memory."""
         place = self.path
         if not self.is_atomic:
             name = f".wordpiece-tmp-{secrets.token_hex(8)}"
@@ -96,7 +95,7 @@ class NewFile:
         try:
             stream.writelines(self._held)
         except BaseException:
-            _give_up(stream, self.is_atomic)
+            _abandon(stream, self.is_atomic)
             raise
         return stream
 
@@ -108,8 +107,8 @@ class NewFile:
                 self._stream.close()
 
     def stage(self) -> None:
-        """Brings a temporary file to its disk, so that `put` has only to rename it. Where files
-        appear when they are closed, it does nothing."""
+        """Flush a temporary file to its disk, so that `put` only renames it. Does nothing on stores
+        where files appear when they are closed."""
         if self.is_atomic or self._is_staged:
             return
         try:
@@ -122,8 +121,8 @@ class NewFile:
         self._is_staged = True
 
     def put(self) -> None:
-        """Gives the file its name. A file that has this name is replaced. On local disks the name
-        may not be on the disk before the directory is flushed."""
+        """Give the file its name, and replace a file of this name. On local disks the name may not
+        be on disk before the directory is flushed."""
         if self._is_there:
             return
         self.stage()
@@ -136,10 +135,10 @@ class NewFile:
         self._held, self._stream = [], None
 
     def discard(self) -> None:
-        """Gives the file up, unless it has its name."""
+        """Discard the file, unless it has its name."""
         stream, self._stream, self._held = self._stream, None, []
         if stream is not None and not self._is_staged:
-            _give_up(stream, self.is_atomic)
+            _abandon(stream, self.is_atomic)
         if not self._is_there:
             self._delete_temporary()
 
@@ -152,23 +151,23 @@ class NewFile:
     closed = False
 
     def flush(self) -> None:
-        """Does nothing: `stage` and `put` do."""
+        """Do nothing: `stage` flushes the file."""
 
     def close(self) -> None:
-        """Does nothing: Arrow closes what it has written to."""
+        """Do nothing: Arrow closes its output, but `put` closes the file."""
 
     def __enter__(self) -> NewFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Gives the file up if the block ends with an exception."""
+        """Discard the file if the block ends with an exception."""
         if kind is not None:
             self.discard()
 
 
-def _give_up(stream: pa.NativeFile, is_atomic: bool) -> None:
-    """Leaves a stream as it is. One that is destroyed is closed, and where that makes the file
-    appear nothing may ever destroy it, also not the end of the process."""
+def _abandon(stream: pa.NativeFile, is_atomic: bool) -> None:
+    """Close a stream. Where closing makes the file appear, keep the stream open forever instead,
+    even at the end of the process."""
     if is_atomic:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(stream))
     else:
@@ -182,7 +181,7 @@ def _output_stream(path: str) -> pa.NativeFile:
 
 
 def _in_directory(directory: str, call: Callable[[], T]) -> T:
-    """What `call` returns. It needs the directory, which is made if it is missing."""
+    """Call a function that needs a directory, which is created if it is missing."""
     try:
         return call()
     except MissingError:
@@ -192,11 +191,12 @@ def _in_directory(directory: str, call: Callable[[], T]) -> T:
 
 @contextmanager
 def atomic_writer(path: str, scratch: str | None = None) -> Iterator[NewFile]:
-    """A binary file to write to. If the block ends without an exception, the file is at `path`;
-    otherwise nothing is changed there. Directories above it are made. `scratch`: the directory of
-    the temporary file; by default it is that of the file.
+    """Open a binary file for writing. If the block ends without an exception, the file is at
+    `path`; otherwise nothing changes there. Directories are created. On local disks the content is
+    on disk before the name.
 
-    On local disks the contents are on the disk before the name is. Object stores have no such step.
+    Args:
+        scratch: Directory of the temporary file; by default the directory of the file.
     """
     with NewFile(path, scratch or parent(path)) as file:
         yield file
@@ -206,9 +206,8 @@ def atomic_writer(path: str, scratch: str | None = None) -> Iterator[NewFile]:
 
 @contextmanager
 def passing_writer(path: str) -> Iterator[pa.NativeFile]:
-    """A binary file to write to, for what is needed only as long as the job runs. If the block ends
-    with an exception, or the process is killed, half of it may be there. StorageError if it cannot
-    be written."""
+    """Open a binary file for writing that is needed only while the job runs. Half of it may stay if
+    the block ends with an exception. Raises StorageError."""
     opened = partial(storage.attempt, "written", path, partial(_output_stream, path))
     with writing(path), _in_directory(parent(path), opened) as stream:
         yield stream
@@ -220,8 +219,8 @@ def write_tables(
     schema: pa.Schema | None = None,
     **options: Any,
 ) -> int:
-    """Writes a table as Parquet, or several tables as one row group each. Returns the number of
-    rows. `schema` can be left out for a single table. `options` are those of
+    """Write a table as Parquet, or several tables as one row group each, and return the number of
+    rows. `schema` is optional for a single table. `options` are options of
     `pyarrow.parquet.ParquetWriter`."""
     tables = [data] if isinstance(data, pa.Table) else data
     schema = data.schema if schema is None and isinstance(data, pa.Table) else schema
@@ -237,7 +236,7 @@ def write_tables(
 def parquet_bytes(
     data: pa.Table | Iterable[pa.Table], schema: pa.Schema | None = None, **options: Any
 ) -> bytes:
-    """The bytes of a Parquet file, as `write_tables` writes it."""
+    """Return the bytes of a Parquet file that `write_tables` writes."""
     sink = pa.BufferOutputStream()
     write_tables(sink, data, schema, **options)
     written: bytes = sink.getvalue().to_pybytes()
@@ -245,11 +244,11 @@ def parquet_bytes(
 
 
 def empty_parquet(schema: pa.Schema) -> bytes:
-    """A Parquet file without rows. Many small files often have one schema."""
-    key = schema.serialize().to_pybytes()  # two schemas are equal that differ in metadata
+    """Return a Parquet file without rows. Many small files often share a schema."""
+    key = schema.serialize().to_pybytes()  # schemas with different metadata are equal
     known = _empty_files.get(key)
     if known is None:
-        if len(_empty_files) >= MOST_SCHEMAS:
+        if len(_empty_files) >= MAX_SCHEMAS:
             _empty_files.clear()
         known = _empty_files[key] = parquet_bytes([], schema)
     return known
@@ -264,35 +263,35 @@ def write_parquet(
     schema: pa.Schema | None = None,
     **options: Any,
 ) -> int:
-    """Writes a Parquet file as `write_tables` does."""
+    """Write a Parquet file as `write_tables` does."""
     with atomic_writer(path) as stream:
         return write_tables(stream, data, schema, **options)
 
 
 def read_parquet(path: str) -> pa.Table:
-    """The table of a Parquet file that `write_tables` wrote. InputError if it cannot be read."""
+    """Read a Parquet file that `write_tables` wrote. Raises InputError."""
     with StoredFile(path) as file, bad_data(path, fix=FIX):
         return pq.read_table(file.arrow())
 
 
 def damaged(path: str) -> InputError:
-    """The error for a file that this program has not written so."""
+    """Return the error for a file that differs from the files of this program."""
     return InputError(f"{path}: not as this program writes it{FIX}")
 
 
 def write_bytes(path: str, data: bytes, scratch: str | None = None) -> None:
-    """Writes a small file."""
+    """Write a small file."""
     with atomic_writer(path, scratch) as stream:
         stream.write(data)
 
 
 def json_bytes(value: object) -> bytes:
-    """JSON for people: indented, with the keys in their order, and a newline at the end."""
+    """Return indented JSON with a newline at the end."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def write_json(path: str, value: object, scratch: str | None = None) -> None:
-    """Writes JSON as `json_bytes` makes it, without holding all of it."""
+    """Write indented JSON piece by piece."""
     with atomic_writer(path, scratch) as stream:
         pieces = json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(value)
         while some := list(islice(pieces, JSON_PIECES)):
@@ -301,8 +300,10 @@ def write_json(path: str, value: object, scratch: str | None = None) -> None:
 
 
 def read_json(path: str, of_object: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """The value of a JSON file; None if there is no such file. InputError if it is not JSON.
-    `of_object` makes the value of each JSON object."""
+    """Read a JSON file; None if there is no such file. `of_object` converts each JSON object.
+
+    Raises InputError if it is not JSON.
+    """
     try:
         data = storage.read_bytes(path)
     except MissingError:
@@ -314,24 +315,17 @@ def read_json(path: str, of_object: Callable[[dict[str, Any]], Any] | None = Non
 
 
 def digest(path: str) -> str:
-    """The SHA-256 of the bytes of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     return hashlib.sha256(storage.read_bytes(path)).hexdigest()
 
 
 def list_directory(path: str, *, recursive: bool = False) -> list[str]:
-    """The names of the files in a directory, sorted. With `recursive`, also the relative names of
-    those in directories below it. Empty if there is no such directory."""
+    """Return the sorted names of the files in a directory; none if there is no such directory. With
+    `recursive`, include relative names of files in directories below."""
     return list(file_sizes(path, recursive=recursive))
 
 
 def file_sizes(path: str, *, recursive: bool = True) -> dict[str, int]:
-    """Like `list_directory`, with the size of each file in bytes. Local links are not followed."""
+    """Return the sizes of files in bytes by name. Local links are not followed."""
     found = storage.entries(path, recursive=recursive)
     return {entry.name: entry.size for entry in found if entry.kind == "file"}
-
-
-def copy(source: str, target: str, scratch: str | None = None) -> None:
-    """Copies a file, piece by piece."""
-    with atomic_writer(target, scratch) as stream, StoredFile(source) as file:
-        while piece := file.read(COPY_BYTES):
-            stream.write(piece)

@@ -1,4 +1,4 @@
-"""Parquet files: ranges of row groups, their texts, and their rows, in bounded memory."""
+"""Read Parquet: ranges of row groups, their texts and their rows, in bounded memory."""
 
 import io
 import os
@@ -18,25 +18,25 @@ from wordpiece_core._kernel import Chunks, ChunkSource
 from wordpiece_core.errors import InputError, opt
 from wordpiece_core.storage import StoredFile
 
-BATCH_BYTES = 8 << 20  # of the rows that are processed at once
-MAX_BATCH_ROWS = 1_024  # that are decoded at once; with a dictionary, pages hide their size
-BUFFER_BYTES = 4 << 20  # for each column: a column chunk is streamed, it is not held
-TAIL_BYTES = 64 << 10  # of a file are read at once, as Arrow does; mostly the footer is there
-MOST_FOOTER_BYTES = 64 << 20  # are held while a file is opened; bad files may say anything
-TIMES = "us"  # the unit that times of the type INT96 are read in: it holds any year
-MOST_NESTED = 150  # levels of columns, of files whose chunks are copied
-MAX_COPIED_BYTES = 32 << 20  # of the chunks of a row group that are held to be copied
+BATCH_BYTES = 8 << 20  # bytes of rows that are processed together
+MAX_BATCH_ROWS = 1_024  # rows that are decoded together; dictionaries hide the size of pages
+BUFFER_BYTES = 4 << 20  # buffer of each column, whose chunks are streamed
+TAIL_BYTES = 64 << 10  # bytes at the end of a file that are read together, as Arrow does
+MAX_FOOTER_BYTES = 64 << 20  # bytes of a footer in memory; bad files may give any size
+TIMES = "us"  # unit of INT96 times, which holds any year
+MAX_NESTED = 150  # levels of columns of files whose chunks are copied
+MAX_COPIED_BYTES = 32 << 20  # bytes of the chunks of a row group that are copied
 
 
 class ParquetFile(pq.ParquetFile):
-    """An open file, with the paths of its encrypted columns. Reading the metadata of such a column,
-    as `row_group(i).column(j)` does, would crash the process."""
+    """An open file with the paths of its encrypted columns. Reading the metadata of an encrypted
+    column, as `row_group(i).column(j)` does, would crash the process."""
 
     encrypted: list[str]
     stored: StoredFile
 
     def check_readable(self, path: str, columns: Collection[str]) -> None:
-        """InputError if one of the columns is encrypted."""
+        """Raise InputError if a column is encrypted."""
         for name in self.encrypted:
             if name in columns or name.split(".")[0] in columns:
                 raise InputError(
@@ -47,11 +47,11 @@ class ParquetFile(pq.ParquetFile):
 
 @contextmanager
 def open_parquet(file: Planned) -> Iterator[ParquetFile]:
-    """Opens a Parquet file. Bad data while it is open is an InputError that names the path."""
+    """Open a Parquet file. Bad data while it is open is an InputError that names the path."""
     with open_planned(file) as stored, bad_data(file.path):
         stored.hold_end(TAIL_BYTES)
         footer = _footer_bytes(stored)
-        if TAIL_BYTES < footer <= MOST_FOOTER_BYTES:
+        if TAIL_BYTES < footer <= MAX_FOOTER_BYTES:
             stored.hold_end(footer)
         parquet = ParquetFile(
             stored.arrow(),
@@ -71,19 +71,19 @@ def open_parquet(file: Planned) -> Iterator[ParquetFile]:
 
 
 def _footer_bytes(stored: StoredFile) -> int:
-    """The size of the footer with what follows it, as the file says."""
+    """Return the size of the footer and the tail according to the file."""
     stored.seek(-min(8, stored.size()), os.SEEK_END)
     return int.from_bytes(stored.read(4), "little") + 8
 
 
 def _footer(stored: StoredFile) -> bytes:
-    """The end of a file, from where its metadata begins."""
+    """Read the end of a file from its metadata on."""
     stored.seek(max(stored.size() - _footer_bytes(stored), 0))
     return stored.read()
 
 
 class ParquetReader(Reader):
-    """The ranges are of row groups, or of rows of one of them."""
+    """Reader whose ranges are row groups, or rows of one row group."""
 
     def __init__(self, file: InputFile, columns: TextColumns) -> None:
         super().__init__(file, columns)
@@ -91,7 +91,7 @@ class ParquetReader(Reader):
 
     @contextmanager
     def _opened(self) -> Iterator[ParquetFile]:
-        """The file, whose columns of texts are there and hold text."""
+        """Open the file, and check the columns of the texts."""
         if self._held is not None:
             with bad_data(self.file.path):
                 yield self._held
@@ -102,7 +102,7 @@ class ParquetReader(Reader):
             yield parquet
 
     def schema(self, kept: list[str] | None) -> pa.Schema:
-        """The columns. A small file is read at once, and not opened again for its rows."""
+        """Return the columns. A small file is read completely, so its rows need no second read."""
         with self._opened() as parquet:
             schema = parquet.schema_arrow
             names = self.kept_columns(schema.names, kept)
@@ -114,8 +114,8 @@ class ParquetReader(Reader):
         return schema
 
     def ranges(self, range_bytes: int) -> list[Range]:
-        """Ranges of row groups with about `range_bytes` of text in each. A row group that is alone
-        in its range comes with its rows, so that it can be split."""
+        """Return ranges of row groups with about `range_bytes` of text. A range of one row group
+        knows its rows, so that it can be split."""
         ranges: list[Range] = []
         start = held = 0
         with self._opened() as parquet:
@@ -138,7 +138,7 @@ class ParquetReader(Reader):
             return sum(_column_bytes(parquet, group, self.columns.names) for group in groups)
 
     def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
-        """The rows, in parts of row groups."""
+        """Yield the rows in parts of row groups."""
         with self._opened() as parquet:
             read = to_read(parquet.schema_arrow, kept.names, self.columns)
             source = _chunk_source(parquet, kept, compression)
@@ -155,12 +155,14 @@ class ParquetReader(Reader):
 def _chunk_source(
     parquet: ParquetFile, schema: pa.Schema, compression: str | None
 ) -> ChunkSource | None:
-    """What finds column chunks that a new file can take over; None if none can be."""
+    """Return a source of column chunks that can be copied; None if none can be."""
     if compression is None or not schema.names or parquet.encrypted:
+        return None
+    if not _has_compression(parquet, compression):
         return None
     if _is_deep(parquet.schema_arrow):  # the kernel would recurse
         return None
-    footer = io.BytesIO()  # as Arrow has read it: what the file says may be anything
+    footer = io.BytesIO()  # from Arrow, because the footer in the file may contain anything
     parquet.metadata.write_metadata_file(footer)
     try:
         return ChunkSource(footer.getvalue(), empty_parquet(schema), compression=compression)
@@ -168,16 +170,27 @@ def _chunk_source(
         return None
 
 
+def _has_compression(parquet: ParquetFile, compression: str) -> bool:
+    """Return True if the first row group has a column chunk of this compression."""
+    if not parquet.num_row_groups:
+        return False
+    group = parquet.metadata.row_group(0)
+    wanted = {"none": "UNCOMPRESSED"}.get(compression, compression.upper())
+    return any(group.column(i).compression == wanted for i in range(group.num_columns))
+
+
 def _is_deep(schema: pa.Schema) -> bool:
-    """Whether a column has more than `MOST_NESTED` levels."""
+    """Return True if a column has more than `MAX_NESTED` levels."""
     level = list(schema.types)
-    for _ in range(MOST_NESTED):
+    for _ in range(MAX_NESTED):
         level = [kind.field(i).type for kind in level for i in range(kind.num_fields)]
-    return len(level) > 0
+        if not level:
+            return False
+    return True
 
 
 def _chunks(parquet: ParquetFile, source: ChunkSource, group: int) -> Chunks | None:
-    """The column chunks of a row group, as they are in the file; None if they are too large."""
+    """Read the column chunks of a row group; None if they are too large."""
     ranges = source.ranges(group)
     if sum(length for _, length in ranges) > MAX_COPIED_BYTES:
         return None
@@ -195,8 +208,8 @@ def _tables(
     rows: tuple[int, int] | None,
     use_threads: bool,
 ) -> Iterator[pa.Table]:
-    """A row group, or the rows [first, last) of it, in parts of at most about `BATCH_BYTES` of
-    memory. The rows before them are decoded too. `use_threads`: decode columns at the same time."""
+    """Yield a row group, or the rows [first, last) of it, in parts of at most about `BATCH_BYTES`.
+    The rows before them are decoded too. `use_threads`: decode columns in parallel."""
     metadata = parquet.metadata.row_group(group)
     first, last = rows or (0, metadata.num_rows)
     size = _column_bytes(parquet, group, columns)
@@ -225,7 +238,7 @@ def _tables(
 
 
 def _column_bytes(parquet: pq.ParquetFile, group: int, columns: Collection[str]) -> int:
-    """The uncompressed bytes of top-level columns, with all nested columns, in a row group."""
+    """Return the uncompressed bytes of top-level columns in a row group."""
     schema, row_group = parquet.schema, parquet.metadata.row_group(group)
     paths = (schema.column(i).path for i in range(len(schema)))
     wanted = [i for i, path in enumerate(paths) if {path, path.split(".")[0]} & {*columns}]

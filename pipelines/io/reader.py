@@ -1,7 +1,8 @@
-"""What a format has to offer: a `Reader` of a file gives its columns, ranges, and batches of rows.
+"""The interface of a format: a `Reader` of a file yields its columns, ranges and batches of rows.
 
-Each format has one subclass, which `pipelines.io.inputs` chooses. Nothing else asks which format
-a file has.
+Each format has one subclass, which `pipelines.io.inputs` chooses. Only this choice depends on the
+format of a file. To add a format, write a reader, and add it to `inputs.READERS` and its endings to
+`input_files.ENDINGS`.
 """
 
 from __future__ import annotations
@@ -20,22 +21,27 @@ from pipelines.io.schemas import conformed
 from wordpiece_core._kernel import Chunks, repair_utf8
 from wordpiece_core.errors import ColumnError
 
-COUNTED_BYTES = 8 << 20  # of text in a batch for counting
+COUNTED_BYTES = 8 << 20  # bytes of text in a batch for counting
 MAX_BATCH_TEXT_BYTES = 1 << 30  # less than 2 GiB leaves room for repaired UTF-8
-TEXT_COMPRESSION = 4  # typical; it is used for estimates only
+TEXT_COMPRESSION = 4  # typical ratio, for estimates
 
 
 def warnings_of_text(replaced: int) -> list[str]:
-    """The warning for a number of invalid UTF-8 sequences, in a list; none for 0."""
+    """Return a warning about invalid UTF-8 sequences, in a list, unless there are none."""
     return [f"{replaced:,} invalid UTF-8 sequences were replaced by U+FFFD"] if replaced else []
 
 
 @dataclass(frozen=True)
 class Range:
-    """A part of a file. For Parquet, the row groups [start, end), or the rows [first, last) of one
-    row group; for Arrow's files, record batches; for other formats, the lines that start in the
-    bytes [start, end). Without an `end`, it has the rest of the file. `bytes`: the estimated size
-    of its text, uncompressed."""
+    """A part of a file: row groups of Parquet or rows of one row group, record batches of an Arrow
+    file, or the lines that start in a range of bytes.
+
+    Attributes:
+        start: First row group, record batch or byte.
+        end: End of the range, exclusive; None for the rest of the file.
+        bytes: Approximate bytes of its text, uncompressed.
+        rows: First row, and end of the rows, in one row group.
+    """
 
     file: InputFile
     start: int
@@ -45,7 +51,7 @@ class Range:
 
     @property
     def input_bytes(self) -> int:
-        """The amount of input in the range: compressed bytes, if the file is compressed."""
+        """Bytes of input in the range: compressed bytes of a compressed file."""
         return self.file.size if self.file.compression else self.bytes
 
 
@@ -94,14 +100,18 @@ class TextBatch:
 
 @dataclass(frozen=True)
 class Shard:
-    """A file opened for encoding: the schema of the kept columns, in the order of the file, and
-    `batches()`, which reads the file from the beginning."""
+    """A file opened for encoding.
+
+    Attributes:
+        schema: The kept columns in the order of the file.
+        batches: Read the file from the beginning.
+    """
 
     schema: pa.Schema
     batches: Callable[[], Iterator[TextBatch]]
 
     def conformed(self, schema: pa.Schema, path: str) -> Shard:
-        """The same with the columns of a schema. `path`: of the file."""
+        """Return the shard with the columns of a schema. `path`: path of the file."""
 
         def batches() -> Iterator[TextBatch]:
             for batch in self.batches():
@@ -130,8 +140,14 @@ class Shard:
 
 
 class Rows(NamedTuple):
-    """Rows as a format reads them. `replaced`: the number of invalid UTF-8 sequences that were
-    replaced; None if it has not been looked for any. `begins`, `chunks`: as in `TextBatch`."""
+    """Rows from the reader of a format.
+
+    Attributes:
+        replaced: Number of invalid UTF-8 sequences that were replaced; None if they were not
+            checked.
+        begins: As in `TextBatch`.
+        chunks: As in `TextBatch`.
+    """
 
     table: pa.Table
     replaced: int | None = None
@@ -140,33 +156,36 @@ class Rows(NamedTuple):
 
 
 class Reader(ABC):
-    """Reads a file. What is wrong with the file is an InputError of one line."""
+    """Reader of a file. Faults of the file are InputErrors."""
 
     group: tuple[str | int | None] | None = None
-    """The group of all texts, if it is a key in the name of the file."""
+    """The group of all texts, if the name of the file has it."""
 
     on_read: Callable[[int], object] | None = None
-    """Is called with the number of bytes of each read of a compressed file."""
+    """Called with the number of bytes of each read of a compressed file."""
 
     def __init__(self, file: InputFile, columns: TextColumns) -> None:
         self.file, self.columns = file, columns
 
     @abstractmethod
     def schema(self, kept: list[str] | None) -> pa.Schema:
-        """The columns of the file. Those that `kept` does not name may have any type. ColumnError
-        unless the columns of the texts are there and hold text."""
+        """Return the columns of the file. Columns that are not kept may have any type. Raises
+        ColumnError unless the columns of the texts exist and contain text."""
 
     @abstractmethod
     def ranges(self, range_bytes: int) -> list[Range]:
-        """Ranges of about `range_bytes`, in order. It reads little, and checks the columns."""
+        """Return ranges of about `range_bytes`, in order. Reads little, and checks the columns."""
 
     @abstractmethod
     def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
-        """The rows of a range, with the columns of `kept` and those of the texts. `compression`: of
-        column chunks that can be copied; None if none can be."""
+        """Yield the rows of a range with the kept columns and the columns of the texts.
+
+        Args:
+            compression: Compression of column chunks that can be copied, if any can.
+        """
 
     def text(self, table: pa.Table, name: str) -> pa.ChunkedArray:
-        """The column of a table from `rows` that the name of a text stands for."""
+        """Return the column of a text in a table from `rows`."""
         return picked(table, name)
 
     def measure(self, kept: list[str] | None) -> int:
@@ -174,7 +193,7 @@ class Reader(ABC):
         return sum(part.bytes for part in self.ranges(max(self.file.size, 1)))
 
     def texts(self, part: Range) -> Iterator[TextBatch]:
-        """The texts of a range in order, in batches of at most about `COUNTED_BYTES`."""
+        """Yield the texts of a range in batches of at most about `COUNTED_BYTES`."""
         return self._batches(part, pa.schema([]), None, COUNTED_BYTES)
 
     def open_shard(
@@ -198,8 +217,8 @@ class Reader(ABC):
         return self.schema(kept)
 
     def kept_columns(self, names: Sequence[str], kept: Collection[str] | None) -> list[str]:
-        """The names of the columns to keep, in the order of the file. `kept`: those that were asked
-        for; None for the default ones."""
+        """Return the names of the columns to keep, in the order of the file. `kept`: requested
+        columns; None for the default."""
         for name in kept or []:
             if name not in names:
                 raise ColumnError(f"{self.file.path}: no column {name!r} to keep; {it_has(names)}")
@@ -210,7 +229,7 @@ class Reader(ABC):
         return [name for name in names if name in kept]
 
     def one_range(self) -> list[Range]:
-        """The range of a file that cannot be split."""
+        """Return the range of a file that cannot be split."""
         growth = TEXT_COMPRESSION if self.file.compression else 1
         return [Range(self.file, 0, None, self.file.size * growth)]
 
@@ -229,7 +248,7 @@ class Reader(ABC):
     def _pieces(
         self, table: pa.Table, most_bytes: int
     ) -> Iterator[tuple[pa.Table, dict[str, pa.ChunkedArray]]]:
-        """The table, or its parts if it has more than `most_bytes` of text, and their texts."""
+        """Yield the table, or its parts if it has more than `most_bytes` of text, and the texts."""
         if not table.num_rows:
             return
         texts = {name: plain(self.text(table, name)) for name in self.columns.names}
@@ -257,7 +276,7 @@ class Reader(ABC):
             replaced = sum(repaired[name][1] for name in encoded)
             for name in table.column_names:
                 column = table.column(name)
-                # Bytes and dictionaries stay as they are, and count otherwise.
+                # Bytes and dictionaries are not repaired.
                 is_text = name in texts and "string" in str(column.type)
                 if is_text and not pa.types.is_dictionary(column.type):
                     invalid += repaired[name][1]
@@ -276,7 +295,7 @@ class Reader(ABC):
         )
 
     def _one_group(self, rows: int) -> pa.Array | None:
-        """Return the group of each row, if the group is a key in the name of the file."""
+        """Return the group of each row, if the name of the file has it."""
         if self.group is None:
             return None
         (value,) = self.group

@@ -1,5 +1,5 @@
-"""Checks while inputs are read: a file has not changed since the job was planned, and bad data is
-an `InputError` that names the place."""
+"""Check inputs while they are read. A changed file is a `ChangedError`; bad data is an `InputError`
+that names the place."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from wordpiece_core.errors import ChangedError, InputError, one_line
 from wordpiece_core.storage import StoredFile
 
 DATA_FAULTS = (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException)
-"""What libraries raise about the bytes of a file."""
+"""Errors of libraries about the bytes of a file."""
 
 
 class Planned(Protocol):
-    """A file as it was when the job was planned: its path, its size in bytes, and the time of its
-    last change in nanoseconds since 1970."""
+    """A file when the job was planned: its path, its size in bytes, and its modification time in
+    nanoseconds since 1970."""
 
     @property
     def path(self) -> str: ...
@@ -33,9 +33,8 @@ class Planned(Protocol):
 
 @contextmanager
 def open_planned(file: Planned) -> Iterator[StoredFile]:
-    """Open a file for reading. ChangedError if its size or its modification time differs from the
-    plan, before or after the block. In that case an error in the block does not mean that the data
-    is bad."""
+    """Open a file for reading. Raises ChangedError if its size or modification time differs from
+    the plan, before or after the block; then an error in the block does not mean bad data."""
     _check_planned(file)
     with StoredFile(file.path) as stored:
         if stored.length != file.size:
@@ -61,8 +60,8 @@ def _changed(file: Planned, what: str = "has changed") -> ChangedError:
 
 @contextmanager
 def bad_data(path: str, row_group: int | None = None, fix: str = "") -> Iterator[None]:
-    """Turns an error of a format library about the bytes of a file into an InputError that names
-    the place. `fix`: what to do about it. Faults of storage are StorageErrors already."""
+    """Turn errors of a library about the bytes of a file into an InputError that names the place.
+    `fix`: advice for the message. Faults of storage are StorageErrors already."""
     try:
         yield
     except MemoryError:

@@ -1,4 +1,4 @@
-"""One schema for the shards of all inputs, and tables that have it."""
+"""Join the schemas of several inputs, and convert tables to a schema."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ import pyarrow as pa
 from wordpiece_core.errors import ColumnError, one_line, opt
 
 PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-"""The types that views are stored in where Arrow cannot process them."""
+"""Types that replace views where Arrow cannot process them."""
 
 
 def joined_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
-    """The schema of all rows, from those of inputs, by their names. A column that an input does not
-    have is null there, and a type becomes the larger one where inputs differ, which keeps all
-    values. ColumnError if two inputs have a column of types that no type holds."""
+    """Return the schema of the rows of all inputs.
+
+    A column that an input lacks is null there. If the types of a column differ, it gets a type that
+    holds all values.
+
+    Args:
+        schemas: The names of inputs, and their schemas.
+
+    Raises ColumnError if no type holds the values of a column, naming two inputs.
+    """
     joined: dict[str, tuple[pa.Field, str]] = {}
     for name, schema in schemas:
         for field in schema:
@@ -34,7 +41,7 @@ def joined_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
 
 
 def _joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type that holds the values of both, if there is one."""
+    """Return the type that holds the values of both, if there is one."""
     one, other = _decoded(one, other), _decoded(other, one)
     both = [pa.schema([("", PLAIN.get(kind, kind))]) for kind in (one, other)]
     try:
@@ -48,7 +55,7 @@ def _joined_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def _keeps_decimals(kind: pa.DataType, joined: pa.DataType) -> bool:
-    """Whether no decimals of a type become floats. Arrow would round them, and not say so."""
+    """Return True if no decimals become floats, which Arrow would round silently."""
     if pa.types.is_decimal(kind):
         return bool(pa.types.is_decimal(joined))
     if pa.types.is_struct(kind):
@@ -58,20 +65,22 @@ def _keeps_decimals(kind: pa.DataType, joined: pa.DataType) -> bool:
 
 
 def _decoded(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """The type of the values of a dictionary where others are not in one."""
+    """Return the value type of a dictionary if the other type is not a dictionary."""
     is_alone = pa.types.is_dictionary(kind) and not pa.types.is_dictionary(other)
     return kind.value_type if is_alone and not pa.types.is_null(other) else kind
 
 
 def taken(column: pa.ChunkedArray, rows: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Rows of a column. Arrow cannot take those of views, so these are converted."""
+    """Take rows of a column. Views are converted, because Arrow cannot take their rows."""
     kind = column.type
     return column.cast(PLAIN.get(kind, kind)).combine_chunks().take(rows).cast(kind)
 
 
 def conformed(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
-    """A table with the columns of a schema. Those that it does not have are null. ColumnError for
-    a value that the schema does not hold. `path`: of the input."""
+    """Convert a table to a schema. Missing columns are null. `path`: path of the input.
+
+    Raises ColumnError for a value that the schema does not hold.
+    """
     columns = []
     for field in schema:
         if field.name not in table.column_names:

@@ -44,7 +44,7 @@ class Other:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a tokenizer, and of its results on a text if there is one.
+    """Facts about a tokenizer, and about its results on a text if one is given.
 
     `text`: the names of the texts; empty without a text, and then `on_text`, `words` and `at_sizes`
     are empty too. `at_sizes`: by vocabulary size.
@@ -88,6 +88,6 @@ def token_uses(spec: TokenizerSpec, measures: Measures) -> Uses:
 
 
 def counts_by_id(measures: Measures) -> dict[int, int]:
-    """How often each used token occurs, by its id."""
+    """Return the number of occurrences of each used token, by id."""
     uses = measures.uses
     return dict(zip(uses["token"].to_pylist(), uses["count"].to_pylist(), strict=True))

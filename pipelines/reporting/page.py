@@ -228,7 +228,7 @@ def _resources(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _preparation(facts: Facts) -> Iterator[tuple[str, str]]:
-    """How the tokenizer prepares text."""
+    """Yield the options by which the tokenizer prepares text, and their values."""
     for name, value in _text_options(facts.spec).items():
         yield name.replace("_", " "), "as lowercase" if value is None else _value(value)
     if facts.spec.model is None:
@@ -244,7 +244,7 @@ def _preparation(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _text_options(spec: TokenizerSpec) -> dict[str, Any]:
-    """How text becomes words: as options, or else as the names of the parts of a
+    """Return the options by which text becomes words. Without options: the names of the parts of
     `tokenizer.json`."""
     with suppress(OptionError):
         return vars(text_options(spec))

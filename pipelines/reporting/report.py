@@ -63,6 +63,14 @@ class Report(Summarized):
             "tokens_per_word": total.tokens_per_word if total else None,
         }
 
+    def lines(self) -> list[str]:
+        """Return the summary that `wordpiece report` prints."""
+        lines = [f"vocabulary: {len(self.facts.spec.vocab):,} tokens"]
+        total = self.facts.on_text.all if self.facts.on_text else None
+        if total is not None and total.words:
+            lines.append(f"words: {total.words:,}, tokens per word: {total.tokens_per_word:.3f}")
+        return [*lines, f"report: {self.output}, {self.bytes / 1e3:,.0f} kB"]
+
     def warnings(self) -> list[str]:
         """Return warnings, one sentence each."""
         return list(self.more_warnings)
@@ -136,7 +144,8 @@ def _with_text(
     options: ReportOptions,
     progress: Progress,
 ) -> tuple[Facts, list[str]]:
-    """The facts with those of the text, and warnings. `tokenizers`: the one of the report first."""
+    """Return the facts, including facts about the text, and warnings. `tokenizers`: begins with the
+    tokenizer of the report."""
     measuring, number = options.select(MeasureOptions), len(tokenizers)
     smaller = smaller_sizes(facts.spec, facts.log)
     measured_ones = [*tokenizers, *map(Tokenizer.of, smaller.values())]

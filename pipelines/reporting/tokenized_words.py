@@ -56,7 +56,7 @@ class NotableWords:
 
     @property
     def with_most_tokens(self) -> list[TokenizedWord]:
-        """Of the most frequent words of several tokens, those with the most tokens."""
+        """The words with the most tokens, among the most frequent words of several tokens."""
         words = self.lists.get(SEVERAL, [])
         return sorted(words, key=lambda row: (-len(row.tokens), row.key, row.word))[:LISTED]
 
@@ -121,7 +121,7 @@ def fewer_here(other: int) -> str:
 
 @dataclass(frozen=True)
 class _Tokenized:
-    """Of each word: its tokens, their number, and whether one of them is the unknown token."""
+    """The tokens of words, their number, and True for each word with the unknown token."""
 
     tokens: pa.ListArray
     number: pa.Array
@@ -139,8 +139,8 @@ def _tokenized(tokenizer: Tokenizer, words: pa.Array) -> _Tokenized:
 
 
 def tokens_of_words(tokenizer: Tokenizer, words: pa.Array) -> tuple[pa.ListArray, str | None]:
-    """The tokens of each word as in a text, behind a space; and the tokenizer's unknown token if it
-    has one. Tokens are written as those of WordPiece, with `##` where they continue a word."""
+    """Return the tokens of each word after a space, and the unknown token if the tokenizer has one.
+    Tokens that continue a word begin with `##`, as in WordPiece."""
     kind = pa.list_(pa.string())
     unknown, encoder = tokenizer.spec.tokens_by_role.get("unk_token"), tokenizer.kernel
     if isinstance(encoder, LibraryEncoder):

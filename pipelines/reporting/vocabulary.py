@@ -32,12 +32,12 @@ class TrainingLog:
 
     @property
     def made_by(self) -> str:
-        """What made the vocabulary: a training, or an extension or pruning of another one."""
+        """The origin of the vocabulary: a training, or an extension or pruning of another one."""
         return next((name for name in CHANGES if json_object(self.training, name)), "training")
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the training, extension or pruning, as far as they are known."""
+        """The known options of the training, extension or pruning."""
         return json_object(self.training, self.made_by)
 
 

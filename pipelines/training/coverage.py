@@ -20,7 +20,7 @@ MANY_UNKNOWN = 0.01  # share of words, or of text that is left out, above which 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How a tokenizer segments the words of a table. Each word counts as often as it occurs."""
+    """Counts of a segmentation of the words of a table. Each word counts as often as it occurs."""
 
     words: int = 0
     tokens: int = 0

@@ -94,6 +94,15 @@ class Extended(ChangedTokenizer):
             {"saved_tokens": self.saved_tokens, "saved_share": self.saved_share},
         )
 
+    def lines(self) -> list[str]:
+        """Return the summary that `wordpiece extend` prints."""
+        new, saved, before = len(self.new_tokens), self.saved_tokens, self.before.tokens
+        return self._lines(
+            f"vocabulary: {len(self.vocab):,} tokens, {new:,} of them new",
+            f"new tokens that the words use: {self.used_new_tokens:,}",
+            f"tokens saved: {saved:,} of {before:,}, {self.saved_share:.2%}",
+        )
+
     def warnings(self) -> list[str]:
         """Return warnings, one sentence each."""
         unknown, share = None, self.covered.unknown_share

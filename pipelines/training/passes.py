@@ -113,7 +113,7 @@ def words_of(part: WordRange) -> Batch:
 
 @dataclass(frozen=True)
 class RoundState:
-    """What workers know of a round.
+    """A round, for workers.
 
     Attributes:
         number: Number of the round, from 1.

@@ -56,6 +56,15 @@ class Pruned(ChangedTokenizer):
         dropped = len(self.result.base.vocab) - len(self.vocab)
         return self._summary({"dropped_tokens": dropped}, {"more_tokens": self.more_tokens})
 
+    def lines(self) -> list[str]:
+        """Return the summary that `wordpiece prune` prints."""
+        base, before = len(self.result.base.vocab), self.before.tokens
+        share = self.more_tokens / max(before, 1)
+        return self._lines(
+            f"vocabulary: {len(self.vocab):,} of {base:,} tokens",
+            f"token difference: {self.more_tokens:,}, {share:.2%} of {before:,}",
+        )
+
     def warnings(self) -> list[str]:
         """Return warnings, one sentence each."""
         found = self.table.warnings()

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from pipelines.counting.word_table import WordTable
+from pipelines.summary import corpus_lines
 from pipelines.training.coverage import Coverage
 from wordpiece_core import Tokenizer
 from wordpiece_core.summary import Summarized
@@ -40,6 +41,21 @@ class NewTokenizer(Summarized):
     def vocab(self) -> list[str]:
         """The tokens in id order."""
         return list(self.spec.vocab)
+
+    def _lines(self, *lines: str) -> list[str]:
+        """Return lines about the words, these lines, and lines about the segmentation."""
+        table, covered = self.table, self.covered
+        found = [*corpus_lines(table.totals, table.min_word_count), *lines]
+        if table.is_smoothed:
+            found.append(f"tokens per pre-token (smoothed counts): {covered.tokens_per_word:.3f}")
+        else:
+            in_table = f" of the {covered.words:,} words in the table"
+            found.append(
+                f"word tokens{in_table * (table.min_word_count > 1)}: {covered.tokens:,},"
+                f" {covered.tokens_per_word:.3f} per pre-token"
+            )
+        found.append(f"unknown words: {covered.unknown_share:.2%}")
+        return [*found, f"tokenizer: {self.output}"]
 
     def _summary(self, counts: dict[str, int], change: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -50,7 +50,7 @@ def check_tokenizer_directory(output: str, identity: Mapping[str, Any], *, overw
     """Check that a tokenizer may be written to a directory.
 
     Args:
-        identity: Keys of `training.json`, as far as they are known.
+        identity: The known keys of `training.json`.
 
     Raises:
         OptionError: Unless `overwrite` is set, for a tokenizer that was trained with other options,

@@ -62,6 +62,11 @@ class Trained(NewTokenizer):
         the word table."""
         return self._summary({"merges": len(self.merges), "rounds": self.rounds}, {})
 
+    def lines(self) -> list[str]:
+        """Return the summary that `wordpiece train` prints."""
+        merges = f", {len(self.merges):,} merges" if self.result.pieces is None else ""
+        return self._lines(f"vocabulary: {len(self.vocab):,} tokens{merges}")
+
     def warnings(self) -> list[str]:
         """Return warnings, one sentence each."""
         return [*self.table.warnings(), *self.more_warnings]

@@ -91,7 +91,7 @@ class TrainingWork:
         return join(self.path, SPLITS, f"{number:05}", self.run)
 
     def exchange(self) -> str:
-        """Create a directory for the sums of one pipeline, and delete those of others."""
+        """Create a directory for the sums of one pipeline, and delete older ones."""
         self.owned.sweep(rf"{EXCHANGE}/.*")
         directory = join(self.path, EXCHANGE, new_id())
         storage.make_directory(directory)

@@ -80,11 +80,11 @@ PAUSE_BEFORE = {
     "encode": (2, r"written .*/001\.parquet"),
     BPE: (3, r"written .*/splits/00002/"),
     UNIGRAM: (1, r"written .*/exchange/.*/expected"),
-    LAYOUT: (1, r"written .*/.shards/made-"),
+    LAYOUT: (2, r"written .*/train-\d+-of-\d+\.parquet"),
 }
-"""The change of the disk that a worker waits at for the fault: that a file gets its name, after the
-last look at the lease. It comes after the file is made, which is tried again if its directory is
-not there. (In a store a file is made under its name: the number is 1.)"""
+"""The change of the disk before which a worker waits for the fault: a file gets its final name.
+The first change that matches creates the file under a temporary name. (A store has no temporary
+names, so the number is 1 there.)"""
 
 
 @dataclass(frozen=True)

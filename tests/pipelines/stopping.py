@@ -91,7 +91,7 @@ FORKS = multiprocessing.get_context("forkserver")
 multiprocessing.util.get_temp_dir()  # not among the files of tests, which are deleted before
 FORKS.set_forkserver_preload(
     [
-        "pipelines.commands.train",
+        "pipelines.training.train",
         "pipelines.encoding.encode_shard",
         "pipelines.encoding.follow",
         "pipelines.encoding.resharding.pipeline",

@@ -309,7 +309,7 @@ def test_an_encoding_reports_from_other_processes_what_its_manifest_says(tmp_pat
         tmp_path / "in", output=tmp_path / "out", tokenizer=tokenizer, beam_args=PROCESSES
     )
     job = Progress(quiet=True)
-    manifest = encode_job(options, tokenizer, job).manifest
+    manifest = encode_job(options, job).manifest
     told = {name: manifest[name] for name in ("bytes", "rows", "tokens")}
     told |= {"input": manifest["bytes"], "unknown": manifest["unknown_tokens"], "shards": 2}
     assert job.metrics == told

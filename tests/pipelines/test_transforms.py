@@ -310,15 +310,29 @@ def test_bad_elements_are_an_output_of_their_own() -> None:
         assert_that(wrong, equal_to(bad), label="wrong")
 
 
-@pytest.mark.parametrize("how", [{"batch_size": 1}, {"max_delay": 0.01}, {"batch_size": 7}])
-def test_the_size_of_batches_changes_no_result(how: dict[str, Any]) -> None:
+@pytest.mark.parametrize("size", [1, 7])
+def test_the_size_of_batches_changes_no_result(size: int) -> None:
+    with LocalPipeline() as p:
+        texts = p | beam.Create(["a b", "b", "bc"] * 5)
+        ids = texts | pipelines.EncodeTexts(TOKENIZER, batch_size=size)
+        wanted = [[2, 4, 5, 3], [2, 5, 3], [2, 5, 6, 3]] * 5
+        assert_that(ids | beam.Map(lambda row: row.input_ids), equal_to(wanted))
+        words = texts | pipelines.CountWords(batch_size=size)
+        assert_that(words, equal_to([("a", 5), ("b", 10), ("bc", 5)]), label="words")
+
+
+def test_elements_that_wait_for_others_keep_their_places() -> None:
     # Beam's older local runner, which it chooses for timers, fails after a timer has fired.
     with LocalPipeline("FnApiRunner") as p:
-        texts = p | beam.Create(["a b", "b", "bc"] * 5)
-        ids = texts | pipelines.EncodeTexts(TOKENIZER, **how) | beam.Map(lambda row: row.input_ids)
-        assert_that(ids, equal_to([[2, 4, 5, 3], [2, 5, 3], [2, 5, 6, 3]] * 5))
-        words = texts | pipelines.CountWords(**how)
-        assert_that(words, equal_to([("a", 5), ("b", 10), ("bc", 5)]), label="words")
+        texts = p | beam.Create([TimestampedValue({"text": "a", "n": i}, i) for i in range(100)])
+        windows = texts | beam.WindowInto(FixedWindows(10))
+        ids = windows | pipelines.EncodeTexts(TOKENIZER, max_delay=0.01)
+        places = ids | beam.Map(
+            lambda row, at=beam.DoFn.TimestampParam, w=beam.DoFn.WindowParam: (
+                *(row["n"], int(at), int(w.start), row["input_ids"]),
+            )
+        )
+        assert_that(places, equal_to([(i, i, i - i % 10, [2, 4, 3]) for i in range(100)]))
 
 
 def test_windows_that_merge_are_refused() -> None:

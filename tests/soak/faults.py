@@ -19,9 +19,6 @@ from pathlib import Path
 
 import click
 
-import pipelines.commands.train
-import pipelines.encoding.encode_shard
-import pipelines.encoding.follow  # noqa: F401 (all: loaded once, not in every fork)
 from pipelines.commands.cli import main as wordpiece
 
 from ..pipelines.faulty_store import LASTING, PASSING, Faults, install

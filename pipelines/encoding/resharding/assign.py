@@ -18,7 +18,7 @@ weights before it in the block is in the range."""
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """Rows of which shards are made.
+    """Rows that become one shard, or several.
 
     Attributes:
         split: Number of the split.

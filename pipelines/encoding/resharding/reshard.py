@@ -99,7 +99,7 @@ def _reshard(
     files: Sequence[InputFile],
     splits: InputSplits,
 ) -> tuple[dict[str, Any], int, list[BadInput]]:
-    """Run all steps, as far as earlier runs have not. Returns the manifest, the number of shards
+    """Run the steps that earlier runs have not finished. Returns the manifest, the number of shards
     that existed, and the inputs that cannot be encoded."""
     # Imported here, because a run with nothing to do does not need Beam.
     from pipelines.encoding.encode_shard import encoding_threads
@@ -293,7 +293,7 @@ def _schema(source: WeightedResult) -> pa.Schema:
 
 
 def _shuffle(job: EncodeJob, target: Target, sources: Sequence[WeightedResult]) -> Target:
-    """Bring the rows into a random order, as far as earlier runs have not."""
+    """Bring the rows into a random order, except for files that earlier runs have finished."""
     from pipelines.encoding.resharding.pipeline import shuffle_rows
 
     seed = job.options.shuffle

@@ -1,4 +1,4 @@
-"""The rows of a task, in order: those of encoded inputs, or in random order."""
+"""The rows of a task: in the order of the inputs, or in random order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ READ_BYTES = 8 << 20  # size of the rows that are read together to be shuffled o
 
 @dataclass(frozen=True)
 class Target:
-    """How shards are made, and where their rows are.
+    """Description of the shards, and of the places of their rows.
 
     Attributes:
         format: Format of the files.

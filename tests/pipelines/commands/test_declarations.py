@@ -18,7 +18,7 @@ import yaml
 import pipelines
 import wordpiece_core as wp
 from pipelines.commands import program
-from pipelines.commands.follow import CommandLog
+from pipelines.commands.job_command import CommandLog
 from pipelines.commands.options import build, nearest, spelling
 from pipelines.comparing.options import CheckOptions, CompareOptions
 from pipelines.counting.options import CountOptions

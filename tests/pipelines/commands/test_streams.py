@@ -58,7 +58,7 @@ def test_too_little_memory_is_told_from_other_faults(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("pipelines.commands.count.run_count", fail)
+    monkeypatch.setattr("pipelines.counting.count.count_job", fail)
     outcome = wordpiece(*count(tmp_path))
     assert outcome.status == 1
     assert outcome.fault.startswith(said)

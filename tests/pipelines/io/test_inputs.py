@@ -134,22 +134,22 @@ def small_files(folder: Path) -> list[inputs.InputFile]:
     return resolve([str(folder)])
 
 
-@pytest.mark.parametrize("looked_into", [1, 2, 3])
+@pytest.mark.parametrize("opened", [1, 2, 3])
 def test_of_very_many_files_some_are_looked_into_and_the_ranges_have_all_texts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_into: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: int
 ) -> None:
     files = small_files(tmp_path)
     all_of_them = plan(files, "text")
-    monkeypatch.setattr(inputs, "LOOKED_INTO", looked_into)
+    monkeypatch.setattr(inputs, "OPENED_FILES", opened)
     some = plan(files, "text")
-    assert sum(part.end is None for part in some) >= len(files) - 1 - looked_into
+    assert sum(part.end is None for part in some) >= len(files) - 1 - opened
     assert texts_of(some) == texts_of(all_of_them) == ["a", None, "b", "c", "d", "e"]
 
 
 def test_what_is_wrong_with_a_file_that_was_not_looked_into_is_said_by_its_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inputs, "LOOKED_INTO", 1)
+    monkeypatch.setattr(inputs, "OPENED_FILES", 1)
     write_parquet(tmp_path / "a.parquet", pa.table({"text": ["a"]}))
     others = [
         write_parquet(tmp_path / "b.parquet", pa.table({"other": ["b"]})),

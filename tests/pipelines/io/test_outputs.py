@@ -221,7 +221,7 @@ def published_and_killed(directory: str) -> Publication:
     for name in ("first", "last"):
         publication.stage(name, name.encode())
     with (
-        mock.patch.object(Publication, "_go_on"),
+        mock.patch.object(Publication, "_move"),
         mock.patch.object(type(publication.staging), "delete"),
     ):
         publication.publish(["first", "last"], ())
