@@ -268,7 +268,7 @@ def info(path: str) -> Entry | None:
 
 @dataclass(frozen=True)
 class Found:
-    """A file as it is now: what readers compare it with (`pipelines.io.reading`)."""
+    """The current state of a file. Readers compare it with the plan."""
 
     path: str
     size: int

@@ -35,7 +35,7 @@ from .corpora import write_shard
 
 # --- The local runner -----------------------------------------------------------------------------
 
-ELEMENTS = 100_000  # of a bundle: more than are sent at once
+ELEMENTS = 100_000  # of a bundle: more than one message holds
 
 
 def emit(worker: int) -> Iterator[tuple[int, int]]:
@@ -179,7 +179,7 @@ def test_graph_does_not_grow_with_the_plan(tmp_path: Path) -> None:
 
 
 class Source:
-    """Numbers, and what is known of reading them."""
+    """Numbers, and a record of how they are read."""
 
     def __init__(self, fault: Exception | None = None) -> None:
         self.fault, self.given, self.is_closed = fault, 0, False
@@ -198,7 +198,7 @@ class Source:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of it is left."""
+        """True if the source is closed and its threads have ended."""
         return self.is_closed and not any(thread.is_alive() for thread in self.threads)
 
 
@@ -244,7 +244,7 @@ PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
 
 
 class Work(beam.DoFn):
-    """Reports on the thread of the bundle, on kernel threads, and on one that is ahead."""
+    """Report from the thread of the bundle, from kernel threads, and from a thread that reads ahead."""
 
     def process(self, number: int) -> None:
         add_metrics(rows=1)

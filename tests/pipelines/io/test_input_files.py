@@ -1,4 +1,4 @@
-"""Which files patterns name."""
+"""The files of patterns."""
 
 import os
 from pathlib import Path
@@ -164,7 +164,7 @@ def test_files_of_equal_names_have_as_many_directories_as_tell_them_apart(tmp_pa
     ("paths", "names"),
     [
         (["s3://b/p%20q/a.txt?region=x", "s3://b/r/a.txt?region=x"], ["p q/a.txt", "r/a.txt"]),
-        (["s3://b/a.txt", "s3://c/a.txt"], ["a.txt", "a.txt"]),  # buckets are no directories
+        (["s3://b/a.txt", "s3://c/a.txt"], ["a.txt", "a.txt"]),  # a bucket is not a directory
         (["/1/a.txt", "/2/a.txt"], ["1/a.txt", "2/a.txt"]),
         (["/a.txt", "s3://b/d/a.txt"], ["a.txt", "d/a.txt"]),
     ],

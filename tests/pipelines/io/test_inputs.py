@@ -1,4 +1,4 @@
-"""What holds for every format."""
+"""Properties of all formats."""
 
 import gzip
 import re

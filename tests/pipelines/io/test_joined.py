@@ -1,4 +1,4 @@
-"""Files that `cat` joined, with garbage behind them, or truncated: all rows, or an error."""
+"""Files that `cat` joined, that garbage follows, or that are truncated: all rows, or an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE, TWO = pa.table({"text": ["a", None, "c"]}), pa.table({"text": ["d", "e", "f
 
 
 def read(path: Path, data: bytes) -> list[str | None]:
-    """What counting and encoding read."""
+    """Return the texts that counting and encoding read."""
     file = write(path, data)
     found = texts(file)
     assert [row["text"] for row in rows_of(file)] == found

@@ -1,4 +1,4 @@
-"""However JSON lines are split, the rows are those of Python's reader."""
+"""JSON lines have the rows that Python reads, however they are split."""
 
 import json
 import re
@@ -213,7 +213,7 @@ def test_empty_objects_cannot_be_kept(tmp_path: Path) -> None:
 
 
 def nested(levels: int, opening: str, closing: str) -> str:
-    """An object of so many levels."""
+    """Return an object with `levels` levels of nesting."""
     return f'{{"text": "a", "x": {opening * (levels - 1)}1{closing * (levels - 1)}}}'
 
 

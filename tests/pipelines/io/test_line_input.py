@@ -1,4 +1,4 @@
-"""However a text file is split, its lines are those of a few lines of plain Python."""
+"""A text file has the lines that a few lines of plain Python read, however it is split."""
 
 from pathlib import Path
 from unittest import mock

@@ -1,4 +1,4 @@
-"""However Parquet is split, the rows are those that were written."""
+"""Parquet files have the rows that were written, however they are split."""
 
 import tempfile
 from datetime import datetime
