@@ -9,7 +9,7 @@
     .shards/            the work directory, while a job runs:
                         spec.json   the tokenizer for workers
                         plan-NUMBER.jsonl   the elements of a pipeline
-                        results-NUMBER.jsonl   the records of the shards of a pipeline
+                        results-NUMBER-FILE.jsonl   the records of the shards of a pipeline
                         encoded/, buckets-*/, made-*/   intermediate files of resharding
 
 A shard is finished if its record fits its input and its size.
@@ -119,8 +119,7 @@ class Dataset:
 
     def end(self) -> None:
         """Let readers read the dataset, and delete the work directory."""
-        if self.marks_unfinished:
-            storage.delete_file(self.place(UNFINISHED))
+        storage.delete_file(self.place(UNFINISHED))  # of this run, or of a killed run
         self.work.delete()
 
     def check_same(self, found: Mapping[str, Any]) -> None:
@@ -194,7 +193,7 @@ class Contents:
         sizes: Sizes in bytes of all files, without the work directory.
         results: Shards in the manifest, or with a record in their footer, by name.
         listed: Shards in the manifest.
-        finished: Shards that exist and have their recorded size.
+        finished: Shards that exist. Shards in the manifest also have their recorded size.
         errors: Skipped inputs in the manifest, by the name of their shard.
         deleted: Names of shards that the commit deletes.
         roots: Known directories of inputs, by the name of their shard.

@@ -15,7 +15,7 @@ shards of their rows. Following (`pipelines.encoding.follow`) is a loop around t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -132,6 +132,7 @@ def encode_files(job: EncodeJob, files: Sequence[InputFile]) -> Encoded:
         manifest = complete(dataset, contents, job.tokenizer)
     else:
         contents, bad = encode_shards(job, dataset, plan, options)
+        check_unknown(job, contents.results.values())
         manifest = commit(dataset, contents)
     others = len(contents.results.keys() - plan.files.keys())
     warnings = _split_warnings(manifest) + card_warnings(dataset.place(CARD), dataset.card)
@@ -175,13 +176,12 @@ def encode_shards(
     contents = before.after(shards, skipped | {each.error.name: each.error for each in bad})
     roots = {name: file.root for name, file in plan.files.items()}
     contents = replace(contents, roots={**before.roots, **roots})
-    _check_unknown(job, contents)
     return contents, bad
 
 
-def _check_unknown(job: EncodeJob, contents: Contents) -> None:
-    """Raise InputError if nearly all tokens are unknown."""
-    results = contents.results.values()
+def check_unknown(job: EncodeJob, results: Iterable[ShardResult]) -> None:
+    """Raise InputError if nearly all tokens of the results are unknown."""
+    results = [*results]
     tokens = sum(result.word_tokens for result in results)
     unknown = sum(result.unknown_tokens for result in results)
     is_most = tokens >= MIN_TOKENS and unknown > MAX_UNKNOWN * tokens

@@ -154,7 +154,7 @@ class EncodeOptions(
     allow_unknown: Annotated[bool, OTHER] = False
     """Accept a dataset with more than 90 % unknown tokens."""
     worker_memory: WorkerMemory = 512 << 20
-    """Memory of a worker for `shuffle`."""
+    """Memory of a worker for row groups, and for rows that are shuffled."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

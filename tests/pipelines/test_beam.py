@@ -244,7 +244,7 @@ PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
 
 
 class Work(beam.DoFn):
-    """Report from the thread of the bundle, from kernel threads, and from a thread that reads ahead."""
+    """Report from the thread of the bundle, kernel threads, and a thread that reads ahead."""
 
     def process(self, number: int) -> None:
         add_metrics(rows=1)

@@ -27,7 +27,7 @@ from pipelines.encoding.dataset import (
     complete,
     read_contents,
 )
-from pipelines.encoding.encode import EncodeJob, encode_shards
+from pipelines.encoding.encode import EncodeJob, check_unknown, encode_shards
 from pipelines.encoding.options import EncodeOptions, ShardOptions
 from pipelines.encoding.plan import plan_shards
 from pipelines.encoding.resharding.assign import ShardTask, assign
@@ -49,7 +49,7 @@ from pipelines.io import inputs, outputs
 from pipelines.io.datasets_files import USUAL_SPLITS, splits
 from pipelines.io.inputs import InputFile
 from pipelines.io.schemas import joined_schema
-from wordpiece_core import Tokenizer, __version__
+from wordpiece_core import Tokenizer, __version__, storage
 from wordpiece_core.errors import OptionError, OutputError, opt
 from wordpiece_core.storage import in_parallel
 
@@ -107,7 +107,9 @@ def _reshard(
 
     dataset.begin(job.tokenizer)
     sources, bad = _encode_inputs(job, dataset, files)
+    check_unknown(job, sources)
     target = _target(job, dataset, sources, splits)
+    contents = _without_others(target, contents)
     if job.options.shuffle is not None and sources:
         target = _shuffle(job, target, sources)
     tasks = _tasks(job, target, sources)
@@ -248,8 +250,7 @@ def _row_weights(job: EncodeJob, dataset: Dataset) -> RowWeights:
 def _target(
     job: EncodeJob, dataset: Dataset, sources: Sequence[WeightedResult], splits: InputSplits
 ) -> Target:
-    """Return how shards are made of the encoded inputs. Deletes buckets and records of other inputs
-    or options."""
+    """Return how shards are made of the encoded inputs."""
     options, tokenizer = job.options, _tokenizer_name(job.options.tokenizer)
     identity: dict[str, Any] = {
         "job": dataset.job,
@@ -261,7 +262,6 @@ def _target(
     if options.format == DS:  # its files name the tokenizer
         identity["name"] = tokenizer
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    dataset.work.sweep(rf"(?:buckets|made)-(?!{digest[:16]}/).*")
     numbers = {split: number for number, split in enumerate(splits.used)}
     return Target(
         dataset,
@@ -277,6 +277,18 @@ def _target(
         if splits.are_kept
         else None,
     )
+
+
+def _without_others(target: Target, contents: Contents) -> Contents:
+    """Delete buckets, records, and shards without footers of other inputs or options. Shards are
+    deleted before their records. Returns the remaining contents."""
+    names = set[str]()
+    if target.format != PARQUET:
+        others = [r.name for r in contents.results.values() if r.source != target.source]
+        names = contents.sizes.keys() & others
+        storage.delete_files(map(target.dataset.place, sorted(names)))
+    target.dataset.work.sweep(rf"(?:buckets|made)-(?!{target.digest[:16]}/).*")
+    return replace(contents, sizes={n: s for n, s in contents.sizes.items() if n not in names})
 
 
 def _tokenizer_name(tokenizer: str | Tokenizer | Any) -> str:

@@ -238,6 +238,13 @@ def test_a_commit_that_was_killed_is_completed(dataset: Dataset) -> None:
     dataset.check()
 
 
+def test_a_killed_run_is_continued_by_following(dataset: Dataset) -> None:
+    dataset.write("a.txt")
+    killed_before(1, r"written .*/\.manifest\.json", *dataset.call())
+    dataset.follow()
+    dataset.check()
+
+
 def test_a_store_is_followed_from_its_first_listing(
     tmp_path: Path, tokenizer: str, store_that_closes: str
 ) -> None:

@@ -39,6 +39,7 @@ from ...corpora import (
     write_shard,
 )
 from ...id_files import READERS, read_ds, read_megatron
+from ...stopping import killed_before
 
 TEXTS: list[str | None] = [*english(700), None, "", *english(300, seed=1), None]
 NAMES = ("a.parquet", "b.jsonl", "sub/c.parquet", "sub/d.jsonl")
@@ -506,6 +507,39 @@ def test_a_rerun_changes_nothing_unless_a_file_of_a_shard_is_lost(
         (tmp_path / "out" / shards(tmp_path / "out", f"*{ending}")[0]).unlink()
         done(*call)
         assert files_below(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["deleted .*/train-", "written .*/buckets-", r"written .*/made-", r"written .*/train-"],
+)
+@pytest.mark.parametrize("format", ["megatron", "ds"])
+def test_a_killed_run_with_another_seed_leaves_nothing_behind(
+    tmp_path: Path, tokenizer: str, change: str, format: str
+) -> None:
+    write_shard(tmp_path / "in" / "a.txt", english(50))
+
+    def call(seed: int) -> list[str | Path]:
+        how = ["--format", format, "--shuffle", str(seed), "--allow-unknown"]
+        output = tmp_path / "out"
+        return ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", output, *how]
+
+    killed_before(1, r"written .*/out/\.manifest\.json", *call(1), *ONE_WORKER)
+    killed_before(1, change, *call(2), *ONE_WORKER)
+    done(*call(2), *ONE_WORKER)
+    encode(tmp_path / "in", tokenizer, tmp_path / "once", "--format", format, "--shuffle", "2")
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "once")
+
+
+def test_a_tokenizer_that_does_not_fit_is_an_error_of_every_run(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    write_shard(tmp_path / "in" / "a.txt", ["\u3042 \u3044 \u3046"] * 20)
+    call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    for _ in range(2):
+        outcome = wordpiece(*call, "--shuffle", "1", *ONE_WORKER)
+        assert "of the tokens are unknown" in outcome.fault
+        assert not (tmp_path / "out" / ".manifest.json").exists()
 
 
 def test_a_dataset_that_is_laid_out_is_of_its_inputs_and_options(
