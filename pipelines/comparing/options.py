@@ -114,7 +114,11 @@ class OnTextOptions(BeamOptions, MeasureOptions, section=MAIN):
             )
 
 
-TEXT_ENDINGS = (".parquet", ".arrow", ".jsonl", ".csv", ".tsv", ".gz", ".zst", ".bz2", ".xz")
+def _is_text(place: str) -> bool:
+    """Return True for the name of a file of texts, unless tokenizer files have such names too."""
+    from pipelines.io.input_files import ENDINGS  # imports pyarrow
+
+    return place.lower().endswith(tuple(ENDINGS.keys() - {".json", ".txt"}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +141,7 @@ class CompareOptions(OnTextOptions, section=MAIN):
                 f"set {opt.tokenizers}: tokenizer directories, files, or names on the Hub"
             )
         for place in tokenizers_of(self.tokenizers):
-            if isinstance(place, str) and place.lower().endswith(TEXT_ENDINGS):
+            if isinstance(place, str) and _is_text(place):
                 raise OptionError(
                     f"{place}: a file of texts, not a tokenizer; set {opt.on} before each file, or"
                     " quote the glob"

@@ -1,5 +1,6 @@
 """The job `encode`: texts to shards of token ids.
 
+options.py        the options
 encode.py         the job: plan, one pipeline, one commit
 plan.py           the shards to encode, and their schema
 encode_shard.py   the step that encodes a shard: read, encode, write
@@ -7,6 +8,9 @@ pieces.py         how much is encoded at a time
 shard_writer.py   the Parquet file of a shard
 dataset.py        the output directory: its shards, its manifest, the commit
 shards.py         the record of a shard, in its footer and in the manifest
+shard_names.py    the names of shards, and their splits
+columns.py        the columns of a shard
+row_weights.py    the weights of rows that will be resharded
 card.py           the dataset card
 follow.py         the loop of `--follow`
 result.py         the result of the job

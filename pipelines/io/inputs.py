@@ -78,8 +78,7 @@ def plan(
     *,
     group_column: str | None = None,
 ) -> list[Range]:
-    """Split files into ranges of about `range_bytes`, in order. Reads Parquet footers and the first
-    rows of JSON lines.
+    """Split files into ranges of about `range_bytes`, in order. Opens files to find their columns.
 
     Of many files that are smaller than a range, about `OPENED_FILES` are opened, and the sizes of
     the others are estimated. A row group is split into rows only if it is much larger than

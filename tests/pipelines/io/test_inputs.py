@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pipelines.io import inputs
+from pipelines.io.input_files import ENDINGS
 from pipelines.io.inputs import TextColumns, open_shard, plan, read_texts, resolve
 
 from ..shard_files import (
@@ -33,10 +34,16 @@ FILES = {
     ".txt": b"n\xc3\xa9\n\xffa\xe2\x82",
     ".jsonl": b'\xef\xbb\xbf{"text": "n\xc3\xa9"}\n\n{"text": "\xffa\xe2\x82"}',
     ".csv": b"text\nn\xc3\xa9\n\xffa\xe2\x82",
+    ".tsv": b"text\nn\xc3\xa9\n\xffa\xe2\x82",
 }
 FILES |= {f"{e}.gz": gzip.compress(FILES[e]) for e in (".txt", ".jsonl", ".csv")}
 FILES |= {f"{e}.zst": COMPRESS[".zst"](FILES[e]) for e in (".txt", ".jsonl", ".csv")}
 every_format = pytest.mark.parametrize("ending", FILES)
+
+
+def test_every_format_has_a_reader_and_is_tested() -> None:
+    assert {name for name, _ in ENDINGS.values()} == inputs.READERS.keys()
+    assert {ENDINGS[ending][0] for ending in FILES} == inputs.READERS.keys()
 
 
 @every_format
@@ -58,7 +65,7 @@ def test_invalid_utf8_is_replaced_and_counted(tmp_path: Path, ending: str) -> No
 @every_format
 def test_a_truncated_file_is_named(tmp_path: Path, ending: str) -> None:
     data = FILES[ending]
-    if ending not in (".txt", ".csv", ".jsonl"):
+    if ending not in (".txt", ".csv", ".tsv", ".jsonl"):
         for size in (0, 3, len(data) // 2, len(data) - 1):
             file = write(tmp_path / f"a{ending}", data[:size])
             for call in (texts, rows_of):
