@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 
 from pipelines.commands.cli import main as wordpiece
 from pipelines.io.owned import MARKER
+from tests.pipelines.stopping import killed_before
 from wordpiece_core import storage
 
 from . import keep_temporary_files
@@ -130,6 +131,13 @@ def _long_and_short(inputs: Path, _: Path) -> None:
     run(["train", str(inputs / "in"), "--output", str(inputs / "tok"), "--vocab-size", "45"])
 
 
+def _another_seed(inputs: Path, state: Path) -> None:
+    """Prepare the output of a run with another seed that was killed before its commit."""
+    _long_and_short(inputs, state)
+    reshard = [*_reshard(inputs, state), "--shuffle", "2", "--", "--direct_num_workers=1"]
+    killed_before(1, r"written .*/out/\.manifest\.json", *reshard)
+
+
 def bad_and_good_shards(inputs: Path, state: Path) -> None:
     """A good shard, a bad one, and a tokenizer."""
     _two_shards(inputs, state)
@@ -157,6 +165,7 @@ SCENARIOS = {
         Scenario("encode", bad_and_good_shards, _encode),
         Scenario("encode-again", _old_shards, _encode),
         Scenario("encode-layout", _long_and_short, _reshard),
+        Scenario("encode-layout-again", _another_seed, _reshard),
         Scenario("encode-follow", _coming_and_going, _follow_encode),
     )
 }
