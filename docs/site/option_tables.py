@@ -16,13 +16,13 @@ import click
 
 from pipelines.commands.job_command import JOBS
 from pipelines.commands.options import switch
-from pipelines.commands.program import job_options, wordpiece
+from pipelines.commands.program import options_class, wordpiece
 from pipelines.encoding.options import TokenizerOptions
 from wordpiece_core.declared import OTHER, SECTIONS, Ge, Option, Options, declared, helps, parts
 from wordpiece_core.options import EncodingOptions
 
 MARK = re.compile(r"^<!-- options of ([\w. ]+) -->$", re.MULTILINE)
-DECLARED: dict[str, list[type[Options]]] = {name: [job_options(name)] for name in JOBS}
+DECLARED: dict[str, list[type[Options]]] = {name: [options_class(name)] for name in JOBS}
 DECLARED["inspect"] = [TokenizerOptions, EncodingOptions]
 NO_KEY = ("config", "debug")  # of a command line alone
 JOB_NAMES = "YAML key and Python name"

@@ -145,7 +145,7 @@ def job_command(name: str, options: type[RunOptions]) -> Command:
             write_line(f"{name}: starting")  # Beam alone takes some seconds
         run_job(name, chosen, as_json=as_json)
 
-    params = [*parameters(options), *_job_options()]
+    params = [*parameters(options), *_common_options()]
     calls = "".join(f"\n  wordpiece {name} {example}" for example in EXAMPLES[name])
     epilog = f"\b\nExamples:{calls}" + f"\n\n{PASSED_ON}" * on_beam
     how: Any = {"help": options.__doc__, "epilog": epilog, "options": [options]}
@@ -222,7 +222,7 @@ def debug() -> click.Option:
     return click.Option(["--debug"], is_flag=True, help=text)
 
 
-def _job_options() -> list[click.Option]:
+def _common_options() -> list[click.Option]:
     return [
         SectionOption(
             ["--config"],

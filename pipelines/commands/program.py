@@ -65,12 +65,12 @@ class Commands(click.Group):
             return None
         if cmd_name not in self.commands:
             is_job = cmd_name in JOBS
-            command = job_command(cmd_name, job_options(cmd_name)) if is_job else _inspect()
+            command = job_command(cmd_name, options_class(cmd_name)) if is_job else _inspect()
             self.commands[cmd_name] = command
         return self.commands[cmd_name]
 
 
-def job_options(name: str) -> type[RunOptions]:
+def options_class(name: str) -> type[RunOptions]:
     """Return the dataclass of the options of a job."""
     module = import_module(f"pipelines.{JOBS[name]}.options")
     return getattr(module, f"{name.capitalize()}Options")  # type: ignore[no-any-return]

@@ -197,7 +197,7 @@ class Contents:
         errors: Skipped inputs in the manifest, by the name of their shard.
         deleted: Names of shards that the commit deletes.
         roots: Known directories of inputs, by the name of their shard.
-        is_complete: True if there is a manifest.
+        has_manifest: True if there is a manifest.
         sources: Results of the inputs of a resharded dataset.
     """
 
@@ -208,13 +208,13 @@ class Contents:
     errors: dict[str, ShardError] = field(default_factory=dict)
     deleted: frozenset[str] = frozenset()
     roots: Mapping[str, str] = field(default_factory=dict)
-    is_complete: bool = False
+    has_manifest: bool = False
     sources: list[ShardResult] | None = None
 
     @property
     def is_committed(self) -> bool:
         """True if the manifest lists exactly the finished shards."""
-        return self.is_complete and self.finished == self.listed
+        return self.has_manifest and self.finished == self.listed
 
     @property
     def changed(self) -> set[str]:
@@ -249,8 +249,8 @@ def read_contents(dataset: Dataset, made: Mapping[str, ShardResult] | None = Non
     files = {entry.name: entry.size for entry in entries if entry.kind == "file"}
     ignored = (OF_REPOSITORIES, LOCK, UNFINISHED)
     sizes = {n: s for n, s in files.items() if not n.startswith(f"{WORK}/") and n not in ignored}
-    contents = Contents(sizes, is_complete=MANIFEST in files)
-    if contents.is_complete:
+    contents = Contents(sizes, has_manifest=MANIFEST in files)
+    if contents.has_manifest:
         contents = _with_manifest(contents, dataset)
     if RUN_JSON in files:
         contents = replace(contents, roots=_roots(_read_object(dataset.place(RUN_JSON))))
@@ -292,7 +292,7 @@ def _with_footers(
             job, found[name] = footer
             dataset.check_same(job)
     foreign = [name for name in unknown if name not in found.keys() | contents.listed.keys()]
-    if foreign and not contents.is_complete:
+    if foreign and not contents.has_manifest:
         raise OutputError(
             f"{dataset.name or dataset.path}: contains {foreign[0]}, which this job did not write;"
             " choose an empty directory"

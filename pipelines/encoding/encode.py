@@ -71,7 +71,7 @@ class EncodeJob:
     def dataset(self) -> Dataset:
         """Return the output as a dataset. An option that names a token with its own role is left
         out."""
-        options, tokenizer = self.options.job_options, self.tokenizer
+        options, tokenizer = self.options.shared_options, self.tokenizer
         for role in ("bos_token", "eos_token"):
             if role in options and tokenizer.token_of(role) == options[role]:
                 del options[role]

@@ -71,7 +71,7 @@ SMALL_BYTES = 16 << 10  # mean size of inputs below which threads would wait for
 RECORDS_PER_FILE = 1000  # approximately
 MAX_RECORD_FILES = 32
 
-Encoded = tuple[EncodedBatch, Pages | None]
+EncodedRows = tuple[EncodedBatch, Pages | None]
 """Encoded rows: a batch of ids; or a batch without columns, and the ids as pages."""
 
 
@@ -338,7 +338,7 @@ class ShardEncoder:
                 yield batch.rows(start, end, first_row=row + start)
             row += len(batch.texts)
 
-    def _encode(self, piece: TextBatch) -> Encoded:
+    def _encode(self, piece: TextBatch) -> EncodedRows:
         texts, pairs, options = piece.texts, piece.pairs, self.encoding
         try:
             if self.maker is not None:
@@ -361,7 +361,7 @@ class ShardEncoder:
             place = f"{self.file.path}, counted from row {piece.first_row}"
             raise InputError(f"{place}: {error.template}") from error
 
-    def _encoded(self, encoded: Iterator[tuple[TextBatch, Encoded]]) -> Iterator[Part]:
+    def _encoded(self, encoded: Iterator[tuple[TextBatch, EncodedRows]]) -> Iterator[Part]:
         for piece, (batch, pages) in encoded:
             self._count(piece, batch, pages)
             first = Part(piece.begins, piece.table, piece.chunks, pages=pages)
@@ -369,7 +369,7 @@ class ShardEncoder:
             for number, table in enumerate(tables):
                 yield Part(False, table) if number else replace(first, table=table)
 
-    def _packed(self, encoded: Iterator[tuple[TextBatch, Encoded]]) -> Iterator[Part]:
+    def _packed(self, encoded: Iterator[tuple[TextBatch, EncodedRows]]) -> Iterator[Part]:
         """Pack the ids. The last sequence goes into the row group before it."""
         assert self.packer is not None
         rows = 0

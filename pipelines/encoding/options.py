@@ -190,7 +190,7 @@ class EncodeOptions(
                 raise OptionError(f"{opt[name]}: cannot be combined with {chosen}, {why}")
 
     @property
-    def job_options(self) -> dict[str, Any]:
+    def shared_options(self) -> dict[str, Any]:
         """The options that all shards of a directory share."""
         layout = {"layout": self.layout()} if self.is_resharded else {}
         return self.identity() | layout

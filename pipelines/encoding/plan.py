@@ -83,7 +83,7 @@ class EncodePlan:
 
     @property
     def is_done(self) -> bool:
-        """True if the dataset is complete."""
+        """True if there is nothing to encode and to commit."""
         return self.contents.is_committed and not self.to_encode and not self.bad
 
     @property

@@ -166,7 +166,7 @@ def _check_same_inputs(
     output: str, contents: Contents, names: Mapping[str, str], files: Sequence[InputFile]
 ) -> None:
     """Raise OptionError if the output has a complete dataset of other inputs."""
-    if not contents.is_complete:
+    if not contents.has_manifest:
         return
     records = [*(contents.sources or ()), *contents.errors.values()]
     known = {record.name: record for record in records}
