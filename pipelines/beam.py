@@ -284,7 +284,7 @@ class ReadPlan(beam.PTransform):
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
         return (
             pipeline
-            | "plan" >> beam.Create([self.path], reshuffle=False)
+            | "path" >> beam.Create([self.path], reshuffle=False)
             | "lines" >> beam.FlatMap(read_plan).with_output_types(tuple[int, bytes])
             | "distribute" >> beam.GroupByKey()
             | "elements" >> beam.FlatMapTuple(self._elements)
@@ -292,6 +292,26 @@ class ReadPlan(beam.PTransform):
 
     def _elements(self, _: int, lines: Iterable[bytes]) -> Iterator[Any]:
         return (self.element(json.loads(line)) for line in lines)
+
+
+def run_plan(
+    build: Callable[[beam.PCollection], object],
+    path: str,
+    elements: Sequence[Any],
+    element: Callable[[dict[str, Any]], Any],
+    beam_args: Sequence[str],
+    local_workers: int | None = None,
+) -> None:
+    """Write elements as a plan, and run a pipeline that is built from them.
+
+    Args:
+        path: The path of the plan.
+        element: See `ReadPlan`.
+        local_workers: See `run_pipeline`.
+    """
+    write_plan(path, elements)
+    read = "plan" >> ReadPlan(path, element)
+    run_pipeline(lambda pipeline: build(pipeline | read), beam_args, local_workers)
 
 
 def write_plan(path: str, elements: Sequence[Any]) -> None:

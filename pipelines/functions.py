@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
-from pipelines.commands.job_command import CommandLog
+from pipelines.commands.job_command import CommandLog, Result
 from pipelines.comparing.check import Checked, check_job
 from pipelines.comparing.compare import compare_job
 from pipelines.comparing.options import CheckOptions, CompareOptions
@@ -17,6 +19,7 @@ from pipelines.counting.word_table import WordTable
 from pipelines.encoding.encode import encode_job
 from pipelines.encoding.options import EncodeOptions
 from pipelines.encoding.result import Encoded
+from pipelines.options import RunOptions
 from pipelines.progress import Progress
 from pipelines.reporting.options import ReportOptions
 from pipelines.reporting.report import Report, report_job
@@ -39,14 +42,13 @@ class _Log(CommandLog):
         warnings.warn(spelled(message), JobWarning, stacklevel=2)
 
 
-class _Result(Protocol):
-    def warnings(self) -> list[str]: ...
+Chosen = TypeVar("Chosen", bound=RunOptions)
+Done = TypeVar("Done", bound=Result)
 
 
-Result = TypeVar("Result", bound=_Result)
-
-
-def _warned(result: Result) -> Result:
+def _run(run: Callable[[Chosen, Progress], Done], options: Chosen) -> Done:
+    """Run a job, and issue the warnings of its result as Python's warnings."""
+    result = run(options, Progress(quiet=options.quiet))
     for warning in result.warnings():
         warnings.warn(spelled(warning), JobWarning, stacklevel=4)
     return result
@@ -62,7 +64,7 @@ def count(options: CountOptions) -> WordTable:
     >>> table.read().to_pylist()[0]
     {'word': 'hug', 'count': 4}
     """
-    return _warned(count_job(options, Progress(quiet=options.quiet)))
+    return _run(count_job, options)
 
 
 @job(TrainOptions)
@@ -74,7 +76,7 @@ def train(options: TrainOptions) -> Trained:
     >>> len(trained.vocab), trained.tokenizer.tokenize("hugs pun")
     (14, ['hugs', 'p', '##u', '##n'])
     """
-    return _warned(train_job(options, Progress(quiet=options.quiet)))
+    return _run(train_job, options)
 
 
 @job(ExtendOptions)
@@ -87,7 +89,7 @@ def extend(options: ExtendOptions) -> Extended:
     >>> more.new_tokens, more.saved_tokens
     (['##un'], 1)
     """
-    return _warned(extend_job(options, Progress(quiet=options.quiet)))
+    return _run(extend_job, options)
 
 
 @job(PruneOptions)
@@ -100,7 +102,7 @@ def prune(options: PruneOptions) -> Pruned:
     >>> len(fewer.vocab), fewer.more_tokens
     (13, 1)
     """
-    return _warned(prune_job(options, Progress(quiet=options.quiet)))
+    return _run(prune_job, options)
 
 
 @job(EncodeOptions)
@@ -113,8 +115,7 @@ def encode(options: EncodeOptions) -> Encoded:
     (3, ['a.parquet'])
     """
     log = _Log(quiet=options.quiet, as_json=False) if options.follow else None
-    progress = Progress(quiet=options.quiet or options.follow)
-    return _warned(encode_job(options, progress, log))
+    return _run(partial(encode_job, log=log), options)
 
 
 @job(CheckOptions)
@@ -127,7 +128,7 @@ def check(options: CheckOptions) -> Checked:
     >>> done.rows, done.differing_rows, done.encoder
     (3, 0, 'kernel')
     """
-    return _warned(check_job(options, Progress(quiet=options.quiet)))
+    return _run(check_job, options)
 
 
 @job(CompareOptions)
@@ -141,7 +142,7 @@ def compare(options: CompareOptions) -> pa.Table:
     >>> table["tokens_per_word"].to_pylist(), table["overlap"].to_pylist()
     ([1.3333333333333333, 1.3333333333333333], [1.0, 1.0])
     """
-    return _warned(compare_job(options, Progress(quiet=options.quiet))).table
+    return _run(compare_job, options).table
 
 
 @job(ReportOptions)
@@ -153,7 +154,7 @@ def report(options: ReportOptions) -> Report:
     >>> done.output, done.facts.on_text.all.tokens_per_word
     ('report.html', 1.3333333333333333)
     """
-    return _warned(report_job(options, Progress(quiet=options.quiet)))
+    return _run(report_job, options)
 
 
 RAISES = """

@@ -216,8 +216,11 @@ class _ProcessTexts(beam.DoFn):
         self.columns, self.dead_letter_tag = columns, dead_letter_tag
 
     def process(self, batch: list[_Element]) -> Iterator[Any]:
-        tables = [one for one in batch if isinstance(one.element, pa.RecordBatch | pa.Table)]
-        yield from self._try([one for one in batch if one not in tables] if tables else batch)
+        tables, others = list[_Element](), list[_Element]()
+        for one in batch:
+            is_table = isinstance(one.element, pa.RecordBatch | pa.Table)
+            (tables if is_table else others).append(one)
+        yield from self._try(others)
         for one in tables:
             yield from self._try([one])
 

@@ -171,7 +171,7 @@ def run_job(name: str, options: RunOptions, *, as_json: bool) -> None:
     more: dict[str, Any] = {}
     if getattr(options, "follow", False):
         more["log"] = CommandLog(quiet=options.quiet, as_json=as_json)
-    result: Result = job(options, Progress(quiet=options.quiet or bool(more)), **more)
+    result: Result = job(options, Progress(quiet=options.quiet), **more)
     if as_json:
         print(json.dumps(result.summary(), ensure_ascii=False))
     elif not options.quiet:

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from apache_beam.pvalue import TaggedOutput
 from apache_beam.transforms.window import GlobalWindows
 
-from pipelines.beam import ReadPlan, is_local, pipeline_options, run_pipeline, write_plan
+from pipelines.beam import is_local, pipeline_options, run_plan
 from pipelines.comparing.options import MeasureOptions
 from pipelines.counting.count import range_of, text_ranges
 from pipelines.counting.steps import (
@@ -106,11 +106,9 @@ def measure_all(
     partitions = _partitions(sum(map(text_bytes, parts)), options.worker_memory)
     with work_directory(options.work_dir, beam_args) as directory:
         stored = write_tokenizers(tokenizers, directory)
-        plan = join(directory, PLAN)
-        write_plan(plan, sorted(parts, key=text_bytes, reverse=True))
+        largest_first = sorted(parts, key=text_bytes, reverse=True)
 
-        def build(pipeline: beam.Pipeline) -> None:
-            ranges = pipeline | "ranges" >> ReadPlan(plan, range_of)
+        def build(ranges: beam.PCollection) -> None:
             if isinstance(source, WordTable):
                 measured = ranges | "measure" >> beam.ParDo(MeasureWords(stored))
             else:
@@ -124,7 +122,7 @@ def measure_all(
             _ = sums | WriteSums(directory)
 
         with progress.stage("measure", "input", sum(map(input_bytes, parts))):
-            run_pipeline(build, beam_args)
+            run_plan(build, join(directory, PLAN), largest_first, range_of, beam_args)
         sums = read_sums(directory)
     if isinstance(source, WordTable) and source.text_bytes is not None:
         sums[TEXT_BYTES, None] = source.text_bytes

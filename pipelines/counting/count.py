@@ -20,7 +20,7 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.pvalue import AsSingleton
 
-from pipelines.beam import ReadPlan, is_local, pipeline_options, run_pipeline, write_plan
+from pipelines.beam import is_local, pipeline_options, run_plan
 from pipelines.counting.options import CountingOptions, CountOptions
 from pipelines.counting.parts import WriteParts
 from pipelines.counting.spill import Spill
@@ -116,12 +116,10 @@ def count_ranges(
     counting, beam_args = options.select(CountingOptions), options.beam_args
     partitions = Partitions.for_text(sum(map(text_bytes, ranges)), options.worker_memory)
     spill = Spill.for_run(publication, is_local=is_local(pipeline_options(beam_args)))
-    plan = publication.place(PLAN)
-    write_plan(plan, sorted(ranges, key=text_bytes, reverse=True))
+    largest_first = sorted(ranges, key=text_bytes, reverse=True)
     count_range = CountRange(counting, partitions.number, spill, split_at)
 
-    def build(pipeline: beam.Pipeline) -> None:
-        ranges = pipeline | "ranges" >> ReadPlan(plan, range_of)
+    def build(ranges: beam.PCollection) -> None:
         counted = ranges | beam.ParDo(count_range).with_outputs(TOTALS, main="words")
         sum_totals = beam.CombineGlobally(SumTotals()).without_defaults()
         totals = counted[TOTALS] | "sum totals" >> sum_totals
@@ -135,7 +133,7 @@ def count_ranges(
         _ = merged | "parts" >> WriteParts(publication, spill, partitions.is_one)
         _ = totals | "write totals" >> beam.Map(write_totals, publication)
 
-    run_pipeline(build, beam_args)
+    run_plan(build, publication.place(PLAN), largest_first, range_of, beam_args)
 
 
 def range_of(fields: dict[str, Any]) -> Range | WordRange:

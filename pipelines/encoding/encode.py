@@ -108,6 +108,8 @@ def encode_job(options: EncodeOptions, progress: Progress, log: FollowLog | None
     tokenizer = options.load_tokenizer()
     options = options.checked()
     check_fit(options, tokenizer)
+    if options.follow:  # the log has a line for each commit instead
+        progress = Progress(quiet=True)
     job = EncodeJob(options, tokenizer, progress)
     with exclusive_lock(job.output):
         if options.follow:

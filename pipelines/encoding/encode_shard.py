@@ -21,13 +21,11 @@ import pyarrow.compute as pc
 from apache_beam.transforms.window import GlobalWindows
 
 from pipelines.beam import (
-    ReadPlan,
     is_local,
     local_cores,
     pipeline_options,
     processes,
-    run_pipeline,
-    write_plan,
+    run_plan,
 )
 from pipelines.encoding import pieces, shard_writer
 from pipelines.encoding.columns import added_schema, columns_digest, storing, text_columns
@@ -174,15 +172,13 @@ def run_shards(
     cannot be encoded."""
     work = step.dataset.work
     plan, paths = work.place("plan-000000.jsonl"), record_paths(work, 0, len(shards))
-    write_plan(plan, shards)
 
-    def build(pipeline: beam.Pipeline) -> None:
-        planned = pipeline | "shards" >> ReadPlan(plan, _planned_shard)
+    def build(planned: beam.PCollection) -> None:
         records = planned | "encode" >> beam.ParDo(step)
         _ = records | "results" >> WriteRecords(paths)
 
     small = sum(shard.file.size for shard in shards) < SMALL_BYTES * len(shards)
-    run_pipeline(build, beam_args, local_workers=1 if small else None)
+    run_plan(build, plan, shards, _planned_shard, beam_args, local_workers=1 if small else None)
     records = read_records(paths)
     results = {r.name: r for r in records if isinstance(r, ShardResult)}
     errors = {r.name: r for r in records if isinstance(r, ShardError) and r.name not in results}

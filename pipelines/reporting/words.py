@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 
-from pipelines.beam import ReadPlan, run_pipeline, write_plan
+from pipelines.beam import run_plan
 from pipelines.comparing.measuring import read_tokenizers, write_tokenizers
 from pipelines.counting.steps import text_bytes
 from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
@@ -44,19 +44,17 @@ def notable_words(
     if not ranges:
         raise InputError(f"{table.path}: no words in the table")
     stored, plan = write_tokenizers(tokenizers, directory), join(directory, PLAN)
-    write_plan(plan, ranges)
 
-    def build(pipeline: beam.Pipeline) -> None:
+    def build(ranges: beam.PCollection) -> None:
         (
-            pipeline
-            | "ranges" >> ReadPlan(plan, lambda fields: WordRange(**fields))
+            ranges
             | "tokenize" >> beam.ParDo(_TokenizeWords(stored))
             | "combine" >> beam.CombineGlobally(combined)
             | "write" >> beam.Map(_write, join(directory, NOTABLE))
         )
 
     with progress.stage("words", "words", sum(part.rows for part in ranges)):
-        run_pipeline(build, beam_args)
+        run_plan(build, plan, ranges, lambda fields: WordRange(**fields), beam_args)
     return NotableWords.of_plain(outputs.read_json(join(directory, NOTABLE)))
 
 

@@ -28,7 +28,7 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.decorators import no_annotations
 from apache_beam.utils.windowed_value import WindowedValue
 
-from pipelines.beam import ReadPlan, local_cores, run_pipeline, write_plan
+from pipelines.beam import local_cores, run_plan
 from pipelines.counting.word_table import WordRange, read_words
 from pipelines.io import outputs
 from pipelines.io.batches import from_bytes, read_batches, to_bytes, write_batches
@@ -93,13 +93,11 @@ class BeamExecutor:
         """Run passes as one pipeline, and read their results."""
         exchange = Exchange(self.work.exchange())
         plan = join(exchange.directory, PLAN)
-        write_plan(plan, self.ranges)
 
-        def build(pipeline: beam.Pipeline) -> None:
-            ranges = pipeline | "ranges" >> ReadPlan(plan, lambda fields: WordRange(**fields))
+        def build(ranges: beam.PCollection) -> None:
             _ = ranges | RunPasses(passes, self.state, exchange)
 
-        run_pipeline(build, self.beam_args)
+        run_plan(build, plan, self.ranges, lambda fields: WordRange(**fields), self.beam_args)
         return exchange.results(passes())
 
 

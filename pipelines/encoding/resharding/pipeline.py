@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import apache_beam as beam
 
-from pipelines.beam import ReadPlan, run_pipeline, write_plan
-from pipelines.encoding.dataset import Dataset
+from pipelines.beam import run_plan
 from pipelines.encoding.encode_shard import WriteRecords, read_records, record_paths
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.make_shards import MakeShards, resharding_errors
@@ -35,7 +33,8 @@ def make_shards(
         records = tasks | "make" >> beam.ParDo(MakeShards(target, threads))
         _ = records | "results" >> WriteRecords(paths)
 
-    _run(target.dataset, MAKE, largest_first, lambda f: ShardTask(**f), build, beam_args)
+    plan = _plan(target, MAKE)
+    run_plan(build, plan, largest_first, lambda fields: ShardTask(**fields), beam_args)
     records = read_records(paths)
     return [record for record in records if isinstance(record, ShardResult)]
 
@@ -49,20 +48,13 @@ def shuffle_rows(
         _ = groups | "shuffle" >> beam.ParDo(_Shuffle(target, seed))
 
     largest_first = sorted(groups, key=lambda group: -group.rows)
-    _run(target.dataset, SHUFFLE, largest_first, lambda f: ShuffleGroup(**f), build, beam_args)
+    plan = _plan(target, SHUFFLE)
+    run_plan(build, plan, largest_first, lambda fields: ShuffleGroup(**fields), beam_args)
 
 
-def _run(
-    dataset: Dataset,
-    number: int,
-    elements: Sequence[Any],
-    element: Callable[[dict[str, Any]], Any],
-    build: Callable[[beam.PCollection], None],
-    beam_args: Sequence[str],
-) -> None:
-    plan = dataset.work.place(f"plan-{number:06}.jsonl")
-    write_plan(plan, elements)
-    run_pipeline(lambda pipeline: build(pipeline | "tasks" >> ReadPlan(plan, element)), beam_args)
+def _plan(target: Target, number: int) -> str:
+    """Return the path of a plan."""
+    return target.dataset.work.place(f"plan-{number:06}.jsonl")
 
 
 @dataclass
