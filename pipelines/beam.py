@@ -17,6 +17,7 @@ import json
 import logging
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
@@ -332,3 +333,35 @@ def read_plan(path: str) -> Iterator[tuple[int, bytes]]:
     """Read the numbered lines of a plan."""
     with StoredFile(path) as file:
         yield from enumerate(file.read().splitlines())
+
+
+# --- Results for the driver -----------------------------------------------------------------------
+
+
+@dataclass
+class WriteResults(beam.PTransform):
+    """Write elements to a fixed number of files for the driver. A retry writes the same bytes.
+
+    Attributes:
+        paths: The files. A file without elements is not written.
+        key: Return the text that decides the file of an element.
+        content: Return the bytes of a file with these elements, in any order.
+    """
+
+    paths: Sequence[str]
+    key: Callable[[Any], str]
+    content: Callable[[Iterable[Any]], bytes]
+
+    def expand(self, results: beam.PCollection) -> beam.PCollection:
+        return (
+            results
+            | "choose file" >> beam.Map(self._with_file).with_output_types(tuple[int, Any])
+            | "group files" >> beam.GroupByKey()
+            | "write" >> beam.MapTuple(self._write)
+        )
+
+    def _with_file(self, result: Any) -> tuple[int, Any]:
+        return zlib.crc32(self.key(result).encode()) % len(self.paths), result
+
+    def _write(self, file: int, results: Iterable[Any]) -> None:
+        outputs.write_bytes(self.paths[file], self.content(results))

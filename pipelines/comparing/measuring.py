@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -29,7 +28,7 @@ import pyarrow.compute as pc
 from apache_beam.pvalue import TaggedOutput
 from apache_beam.transforms.window import GlobalWindows
 
-from pipelines.beam import is_local, pipeline_options, run_plan
+from pipelines.beam import WriteResults, is_local, pipeline_options, run_plan
 from pipelines.comparing.options import MeasureOptions
 from pipelines.counting.count import range_of, text_ranges
 from pipelines.counting.steps import (
@@ -119,7 +118,7 @@ def measure_all(
                 measured = chunks | "measure" >> measure_chunks
                 measured = (counted[MEASURED], measured) | "all" >> beam.Flatten()
             sums = measured | "sum" >> beam.CombinePerKey(Sum())
-            _ = sums | WriteSums(directory)
+            _ = sums | WriteResults(_sum_paths(directory), _sum_key, _sums_json)
 
         with progress.stage("measure", "input", sum(map(input_bytes, parts))):
             run_plan(build, join(directory, PLAN), largest_first, range_of, beam_args)
@@ -331,36 +330,23 @@ class Sum(beam.CombineFn):
 # --- Sums for the driver --------------------------------------------------------------------------
 
 
-@dataclass
-class WriteSums(beam.PTransform):
-    """Write sums to `SUM_FILES` files in a directory. A retry writes the same content."""
-
-    directory: str
-
-    def expand(self, sums: beam.PCollection) -> beam.PCollection:
-        return (
-            sums
-            | "choose file" >> beam.Map(_with_file).with_output_types(tuple[int, Any])
-            | "group files" >> beam.GroupByKey()
-            | "write sums" >> beam.MapTuple(self.write)
-        )
-
-    def write(self, file: int, sums: Iterable[tuple[MeasureKey, Any]]) -> None:
-        """Write a file."""
-        plain = [[key, v.plain() if isinstance(v, Measures) else v] for key, v in sums]
-        path = join(self.directory, SUM_FILE.format(file))
-        outputs.write_bytes(path, json.dumps(plain).encode())
+def _sum_key(item: tuple[MeasureKey, Any]) -> str:
+    return json.dumps(item[0])
 
 
-def _with_file(item: tuple[MeasureKey, Any]) -> tuple[int, Any]:
-    return zlib.crc32(json.dumps(item[0]).encode()) % SUM_FILES, item
+def _sums_json(sums: Iterable[tuple[MeasureKey, Any]]) -> bytes:
+    plain = [[key, v.plain() if isinstance(v, Measures) else v] for key, v in sums]
+    return json.dumps(plain).encode()
+
+
+def _sum_paths(directory: str) -> list[str]:
+    return [join(directory, SUM_FILE.format(number)) for number in range(SUM_FILES)]
 
 
 def read_sums(directory: str) -> dict[MeasureKey, Any]:
     """Read the sums of all files."""
     found: dict[MeasureKey, Any] = {}
-    for number in range(SUM_FILES):
-        path = join(directory, SUM_FILE.format(number))
-        for (key, group), value in outputs.read_json(path) or ():
+    for file in _sum_paths(directory):
+        for (key, group), value in outputs.read_json(file) or ():
             found[key, group] = value if isinstance(key, str) else Measures.of_plain(value)
     return found

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import apache_beam as beam
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from apache_beam.transforms.window import GlobalWindows
 
 from pipelines.beam import (
+    WriteResults,
     is_local,
     local_cores,
     pipeline_options,
@@ -58,8 +59,7 @@ from pipelines.threads import ahead, in_threads
 from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer, storage
 from wordpiece_core._kernel import IdPages, Pages
 from wordpiece_core.errors import ColumnError, InputError, SpecialTokenError, one_line, opt
-from wordpiece_core.storage import LOCAL_THREADS, MissingError, in_parallel
-from wordpiece_core.uri import is_uri, parent
+from wordpiece_core.storage import MissingError, in_parallel
 
 METADATA_KEY = b"wordpiece.tokenizer"
 WAITING_BYTES = 32 << 20  # maximum size of finished shards in memory
@@ -125,10 +125,7 @@ class EncodeShard(beam.DoFn):
         with ExitStack() as files:
             for _, file in waiting:
                 files.enter_context(file)  # which is deleted if this fails
-            threads = None if is_uri(self.dataset.path) else LOCAL_THREADS
-            in_parallel(lambda shard: shard[1].stage(), waiting, threads)
-            in_parallel(lambda shard: shard[1].put(), waiting, threads)
-            in_parallel(storage.sync, {parent(file.path) for _, file in waiting}, threads)
+            outputs.put_together([file for _, file in waiting])
         yield from (result for result, _ in waiting)
 
     def _encode(self, planned: PlannedShard) -> tuple[ShardResult, NewFile]:
@@ -175,7 +172,7 @@ def run_shards(
 
     def build(planned: beam.PCollection) -> None:
         records = planned | "encode" >> beam.ParDo(step)
-        _ = records | "results" >> WriteRecords(paths)
+        _ = records | "results" >> write_records(paths)
 
     small = sum(shard.file.size for shard in shards) < SMALL_BYTES * len(shards)
     run_plan(build, plan, shards, _planned_shard, beam_args, local_workers=1 if small else None)
@@ -189,27 +186,14 @@ def _planned_shard(fields: dict[str, Any]) -> PlannedShard:
     return PlannedShard(InputFile(**fields.pop("file")), **fields)
 
 
-@dataclass
-class WriteRecords(beam.PTransform):
-    """Write records to files for the driver."""
+def write_records(paths: Sequence[str]) -> WriteResults:
+    """Return the step that writes records to files, as lines of JSON."""
+    return WriteResults(paths, attrgetter("name"), _record_lines)
 
-    paths: Sequence[str]
 
-    def expand(self, records: beam.PCollection) -> beam.PCollection:
-        return (
-            records
-            | "choose file" >> beam.Map(self._with_file).with_output_types(tuple[int, str])
-            | "group files" >> beam.GroupByKey()
-            | "write" >> beam.MapTuple(self._write)
-        )
-
-    def _with_file(self, record: ShardRecord) -> tuple[int, str]:
-        line = json.dumps(to_dict(record), ensure_ascii=False)
-        return zlib.crc32(record.name.encode()) % len(self.paths), line
-
-    def _write(self, file: int, lines: Iterable[str]) -> None:
-        data = "".join(f"{line}\n" for line in sorted(lines)).encode()
-        outputs.write_bytes(self.paths[file], data)
+def _record_lines(records: Iterable[ShardRecord]) -> bytes:
+    lines = (json.dumps(to_dict(record), ensure_ascii=False) for record in records)
+    return "".join(f"{line}\n" for line in sorted(lines)).encode()
 
 
 def record_paths(work: OwnedDirectory, number: int, shards: int) -> list[str]:

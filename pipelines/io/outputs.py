@@ -11,7 +11,7 @@ import ctypes
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
@@ -24,13 +24,15 @@ from pipelines.io.reading import bad_data
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, WordpieceError, one_line
 from wordpiece_core.storage import (
+    LOCAL_THREADS,
     MissingError,
     StoredFile,
     appears_when_closed,
+    in_parallel,
     open_filesystem,
     writing,
 )
-from wordpiece_core.uri import join, parent
+from wordpiece_core.uri import is_uri, join, parent
 
 T = TypeVar("T")
 
@@ -163,6 +165,15 @@ class NewFile:
         """Discard the file if the block ends with an exception."""
         if kind is not None:
             self.discard()
+
+
+def put_together(files: Sequence[NewFile]) -> None:
+    """Give several files their names, and flush the names to the disk. All files are flushed before
+    the first one gets its name."""
+    threads = None if any(is_uri(file.path) for file in files) else LOCAL_THREADS
+    in_parallel(NewFile.stage, files, threads)
+    in_parallel(NewFile.put, files, threads)
+    in_parallel(storage.sync, {parent(file.path) for file in files}, threads)
 
 
 def _abandon(stream: pa.NativeFile, is_atomic: bool) -> None:

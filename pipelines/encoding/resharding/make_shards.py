@@ -30,8 +30,6 @@ from pipelines.progress import add_metrics
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core._kernel import ShardFile
 from wordpiece_core.errors import InputError, one_line, opt
-from wordpiece_core.storage import in_parallel
-from wordpiece_core.uri import parent
 
 
 @contextmanager
@@ -119,9 +117,7 @@ class MakeShards(beam.DoFn):
         if target.format != PARQUET:  # the files have no footers
             value = {"shards": [to_dict(result) for result in results]}
             outputs.write_json(target.record_path(task.number), value)
-        in_parallel(NewFile.stage, files)
-        in_parallel(NewFile.put, files)
-        in_parallel(storage.sync, {parent(file.path) for file in files})
+        outputs.put_together(files)
         add_metrics(shards=len(made))
         return results
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import apache_beam as beam
 
 from pipelines.beam import run_plan
-from pipelines.encoding.encode_shard import WriteRecords, read_records, record_paths
+from pipelines.encoding.encode_shard import read_records, record_paths, write_records
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.make_shards import MakeShards, resharding_errors
 from pipelines.encoding.resharding.rows import Target
@@ -31,7 +31,7 @@ def make_shards(
 
     def build(tasks: beam.PCollection) -> None:
         records = tasks | "make" >> beam.ParDo(MakeShards(target, threads))
-        _ = records | "results" >> WriteRecords(paths)
+        _ = records | "results" >> write_records(paths)
 
     plan = _plan(target, MAKE)
     run_plan(build, plan, largest_first, lambda fields: ShardTask(**fields), beam_args)
