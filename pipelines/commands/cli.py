@@ -17,7 +17,7 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command. Exit status: 0 done, 1 the job failed, 2 the call or config is wrong, 130
+    """Run the command. Exit status: 0 done, 1 the job failed, 2 the call or config is wrong, 130
     interrupted. `argv`: the arguments, if this is not the command's own process."""
     is_own_process = argv is None
     if is_own_process:
@@ -43,16 +43,16 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _use_utf8() -> None:
-    """Start the process again in Python's UTF-8 mode, unless names of files are UTF-8 already: they
-    are, whatever the locale says."""
+    """Restart the process in Python's UTF-8 mode if file names would not be UTF-8. They are, even
+    if the locale disagrees."""
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
         os.environ["PYTHONUTF8"] = "1"
         os.execv(sys.executable, sys.orig_argv)
 
 
 def _open_standard_streams() -> None:
-    """Open closed standard streams on the null device, so that no file gets their numbers, to which
-    libraries write."""
+    """Open closed standard streams on the null device. Otherwise a file would get the number of a
+    stream to which libraries write."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -61,8 +61,8 @@ def _open_standard_streams() -> None:
 
 
 def _end(status: int) -> NoReturn:
-    """Ends the process, and the servers that Beam has started. It does not wait for threads, which
-    after an interrupt or an error may be at work for long."""
+    """End the process and the servers that Beam started, without waiting for threads, which may
+    run for long after an interrupt or an error."""
     with suppress(KeyboardInterrupt):
         atexit._run_exitfuncs()
     for stream in filter(None, (sys.stdout, sys.stderr)):

@@ -44,11 +44,8 @@ def run_inspect(
         add_special_tokens=encoding.add_special_tokens,
         special_tokens_in_text=encoding.special_tokens_in_text,
     )
-    if isinstance(sys.stdout, io.TextIOWrapper):  # which need not be UTF-8, as JSON is
-        sys.stdout.reconfigure(
-            encoding="utf-8" if as_json else None,
-            errors="replace" if as_json else "backslashreplace",
-        )
+    if as_json and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     inspections = map(inspector.inspect, _texts(texts))
     _print_json(inspections) if as_json else _print_tables(inspections, inspector.tokenizer)
 

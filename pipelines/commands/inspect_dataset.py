@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -90,8 +88,6 @@ def run_inspect_dataset(
             f"--tokenizer: {tokenizer.digest[:12]} differs from the tokenizer of the dataset,"
             f" {manifest['tokenizer'][:12]}"
         )
-    if isinstance(sys.stdout, io.TextIOWrapper):  # which need not be UTF-8
-        sys.stdout.reconfigure(errors="backslashreplace")
     show = _print_json if as_json else _print_lines
     show(path, manifest, _rows(path, manifest, rows), tokenizer)
 

@@ -3,7 +3,6 @@ job; then its result as lines or as JSON."""
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -143,7 +142,12 @@ def job_command(name: str, options: type[RunOptions]) -> Command:
         chosen = build(options, nearest(options, given), **more)
         if is_terminal(sys.stderr) and not chosen.quiet:
             write_line(f"{name}: starting")  # Beam alone takes some seconds
-        run_job(name, chosen, as_json=as_json)
+        job = getattr(import_module(f"pipelines.{JOBS[name]}.{name}"), f"{name}_job")
+        log: dict[str, Any] = {}
+        if getattr(chosen, "follow", False):
+            log = {"log": CommandLog(quiet=chosen.quiet, as_json=as_json)}
+        result: Result = job(chosen, Progress(quiet=chosen.quiet), **log)
+        print_result(result, quiet=chosen.quiet, as_json=as_json)
 
     params = [*parameters(options), *_common_options()]
     calls = "".join(f"\n  wordpiece {name} {example}" for example in EXAMPLES[name])
@@ -165,18 +169,11 @@ class Result(Protocol):
         """Return warnings, one sentence each."""
 
 
-def run_job(name: str, options: RunOptions, *, as_json: bool) -> None:
-    """Run a job, and print its result and its warnings."""
-    job = getattr(import_module(f"pipelines.{JOBS[name]}.{name}"), f"{name}_job")
-    more: dict[str, Any] = {}
-    if getattr(options, "follow", False):
-        more["log"] = CommandLog(quiet=options.quiet, as_json=as_json)
-    result: Result = job(options, Progress(quiet=options.quiet), **more)
+def print_result(result: Result, *, quiet: bool, as_json: bool) -> None:
+    """Print a result and its warnings."""
     if as_json:
         print(json.dumps(result.summary(), ensure_ascii=False))
-    elif not options.quiet:
-        if isinstance(sys.stdout, io.TextIOWrapper):  # its encoding may lack characters of names
-            sys.stdout.reconfigure(errors="backslashreplace")
+    elif not quiet:
         print("\n".join(result.lines()))
     for warning in result.warnings():
         say(f"warning: {warning}")

@@ -6,6 +6,7 @@ Each command imports its job when it runs, so that `--help` waits neither for Be
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import re
@@ -142,9 +143,7 @@ def _inspect() -> Command:
 
 
 def prepare() -> None:
-    """Makes this process the command's own."""
-    if sys.stdout is not None:  # whose encoding may lack characters of tokens
-        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    """Set the environment of the command's own process."""
     # Beam loads NumPy, but nothing is computed with it here. Its threads need memory, and if it
     # cannot start them it prints six lines and interrupts the process.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -155,8 +154,9 @@ def prepare() -> None:
 
 
 def run(args: Sequence[str]) -> int:
-    """Runs the command with these arguments; returns the exit status. KeyboardInterrupt if it is
-    interrupted."""
+    """Run the command, and return its exit status. Raises KeyboardInterrupt for an interrupt."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # its encoding may lack characters of names
+        sys.stdout.reconfigure(errors="backslashreplace")
     beam_args: Sequence[str] = ()
     if "--" in args:
         place = args.index("--")
@@ -194,8 +194,8 @@ def _debug_by_environment(args: Sequence[str]) -> bool:
 
 
 def _silence_libraries() -> None:
-    """Keeps the messages of libraries off the terminal, and the tracebacks of their threads. The
-    threads of this project pass their exceptions on."""
+    """Keep messages of libraries, and tracebacks of their threads, off the terminal. The threads of
+    this project pass their exceptions on."""
     warnings.simplefilter("ignore")
     warnings.filterwarnings("once", category=SkippedFilesWarning)
     warnings.filterwarnings("always", category=TokenizerWarning)
@@ -236,9 +236,8 @@ def _explain(error: Exception) -> int:
 
 
 def _lack_of_memory(error: BaseException) -> str | None:
-    """The message for an error that was caused by too little memory, or None. Beam turns errors of
-    its threads into other errors, and libraries that cannot be loaded have messages of their
-    own."""
+    """Return the message for an error that too little memory caused, or None. Beam turns errors of
+    its threads into other errors, and a library that cannot be loaded has its own message."""
     seen: BaseException | None = error
     while seen is not None:
         message = one_line(seen)

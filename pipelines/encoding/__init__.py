@@ -3,7 +3,8 @@
 options.py        the options
 encode.py         the job: plan, one pipeline, one commit
 plan.py           the shards to encode, and their schema
-encode_shard.py   the step that encodes a shard: read, encode, write
+pipeline.py       the pipeline: each shard is read, encoded and written
+shard_encoder.py  the rows of a shard: encoded and counted
 pieces.py         how much is encoded at a time
 shard_writer.py   the Parquet file of a shard
 dataset.py        the output directory: its shards, its manifest, the commit

@@ -16,18 +16,17 @@ shards of their rows. Following (`pipelines.encoding.follow`) is a loop around t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipelines.encoding.card import CARD, card_warnings
 from pipelines.encoding.columns import check_fit
-from pipelines.encoding.dataset import Contents, Dataset, commit, complete, read_contents
+from pipelines.encoding.dataset import Dataset, commit, complete, read_contents
 from pipelines.encoding.options import EncodeOptions, ShardOptions
-from pipelines.encoding.plan import EncodePlan, plan_shards
+from pipelines.encoding.plan import plan_shards
 from pipelines.encoding.result import Encoded
-from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_names import splits_of_shards
-from pipelines.encoding.shards import BadInput, ShardError, ShardResult
+from pipelines.encoding.shards import BadInput, ShardResult
 from pipelines.io import inputs
 from pipelines.io.inputs import InputFile
 from pipelines.io.lock import exclusive_lock
@@ -133,52 +132,15 @@ def encode_files(job: EncodeJob, files: Sequence[InputFile]) -> Encoded:
     if plan.is_done:
         manifest = complete(dataset, contents, job.tokenizer)
     else:
+        # Imported here, because a run with nothing to encode does not need Beam.
+        from pipelines.encoding.pipeline import encode_shards
+
         contents, bad = encode_shards(job, dataset, plan, options)
         check_unknown(job, contents.results.values())
         manifest = commit(dataset, contents)
     others = len(contents.results.keys() - plan.files.keys())
     warnings = _split_warnings(manifest) + card_warnings(dataset.place(CARD), dataset.card)
     return Encoded(job.output, manifest, plan.kept, others, bad, warnings)
-
-
-def encode_shards(
-    job: EncodeJob,
-    dataset: Dataset,
-    plan: EncodePlan,
-    options: ShardOptions,
-    weights: RowWeights | None = None,
-) -> tuple[Contents, list[BadInput]]:
-    """Encode the shards of a plan.
-
-    Args:
-        weights: How rows are weighted that will be resharded.
-
-    Returns:
-        The contents to commit, and the inputs that cannot be encoded.
-
-    Raises ShardsError if some of these are not skipped.
-    """
-    on_error = job.options.on_error
-    if not plan.to_encode:
-        plan.bad_inputs([], on_error)
-    dataset.begin(job.tokenizer)
-    results, errors = list[ShardResult](), list[ShardError]()
-    with job.progress.stage("encode", "input", sum(shard.input_bytes for shard in plan.to_encode)):
-        if plan.to_encode:
-            # Imported here, because a run with nothing to encode does not need Beam.
-            from pipelines.encoding.encode_shard import EncodeShard, encoding_threads, run_shards
-
-            threads = encoding_threads(job.options.beam_args, job.options.worker_memory)
-            step = EncodeShard(dataset, options, plan.schemas, plan.schema, threads, weights)
-            results, errors = run_shards(step, plan.to_encode, job.options.beam_args)
-        bad = plan.bad_inputs(errors, on_error)
-    before = plan.contents
-    shards = {**plan.finished, **{result.name: result for result in results}}
-    skipped = {n: e for n, e in before.errors.items() if n not in plan.files | shards.keys()}
-    contents = before.after(shards, skipped | {each.error.name: each.error for each in bad})
-    roots = {name: file.root for name, file in plan.files.items()}
-    contents = replace(contents, roots={**before.roots, **roots})
-    return contents, bad
 
 
 def check_unknown(job: EncodeJob, results: Iterable[ShardResult]) -> None:

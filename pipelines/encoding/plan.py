@@ -105,6 +105,16 @@ class EncodePlan:
             raise ShardsError(bad, len(self.files))
         return bad
 
+    def contents_after(
+        self, results: Mapping[str, ShardResult], bad: Sequence[BadInput]
+    ) -> Contents:
+        """Return the contents of the dataset after the run. `results`: the new shards by name."""
+        shards, before = {**self.finished, **results}, self.contents
+        skipped = {n: e for n, e in before.errors.items() if n not in self.files | shards.keys()}
+        contents = before.after(shards, skipped | {each.error.name: each.error for each in bad})
+        roots = {name: file.root for name, file in self.files.items()}
+        return replace(contents, roots={**before.roots, **roots})
+
 
 def plan_shards(
     path: str,

@@ -92,7 +92,7 @@ multiprocessing.util.get_temp_dir()  # not among the files of tests, which are d
 FORKS.set_forkserver_preload(
     [
         "pipelines.training.train",
-        "pipelines.encoding.encode_shard",
+        "pipelines.encoding.pipeline",
         "pipelines.encoding.follow",
         "pipelines.encoding.resharding.pipeline",
     ]

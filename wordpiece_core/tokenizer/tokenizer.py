@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypedDict, Unpack
 
@@ -41,15 +41,19 @@ PLAIN = EncodingOptions()
 
 @dataclass(frozen=True)
 class EncodedBatch:
-    """Encoded texts: what `Tokenizer.encode_batch` returns.
+    """Encoded texts from `Tokenizer.encode_batch`.
 
-    `table`: the column `input_ids` (`list<int32>` or `list<uint16>`) and the columns that were
-    asked for. `source_rows`: with a stride, the number of the text that each row comes from, else
-    None. `tokens`: the number of tokens in all rows, without padding. `unknown`: how many of them
-    are [UNK]. `words`: the number of words in the texts. `word_tokens`: the number of their tokens,
-    without added and special ones. `truncated_rows`: the number of rows that were truncated
-    to `max_length`; with a stride none is. `truncated_tokens`: the number of tokens that were
-    removed. `special_tokens`: the number of special tokens that are written in the texts.
+    Attributes:
+        table: The column `input_ids` (`list<int32>` or `list<uint16>`), and columns on request.
+        source_rows: With a stride, the number of the text of each row; else None.
+        tokens: Number of tokens in all rows, without padding.
+        unknown: Number of [UNK] tokens.
+        words: Number of words in the texts.
+        word_tokens: Number of tokens of words, without added and special tokens.
+        truncated_rows: Number of rows that were truncated to `max_length`; 0 with a stride.
+        truncated_tokens: Number of tokens that were removed.
+        special_tokens: Number of special tokens that are written in the texts.
+        pages: The ids as Parquet pages, if `encode_pages` made them; then the table is empty.
 
     >>> batch = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug"]).encode_batch(["hug a hug"])
     >>> batch.table["input_ids"].to_pylist(), batch.tokens, batch.unknown
@@ -67,6 +71,17 @@ class EncodedBatch:
     truncated_rows: int
     truncated_tokens: int
     special_tokens: int
+    pages: _kernel.Pages | None = field(default=None, kw_only=True)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.pages.rows if self.pages else self.table.num_rows
+
+    @property
+    def nulls(self) -> int:
+        """Number of null rows."""
+        return self.pages.nulls if self.pages else self.table.column("input_ids").null_count
 
 
 class TokenizerKeywords(TypedDict, total=False):
@@ -395,12 +410,9 @@ class Tokenizer:
         options: EncodingOptions,
         maker: _kernel.IdPages,
         least_ids: int,
-    ) -> tuple[EncodedBatch, _kernel.Pages | None]:
-        """Like `encode_batch`, but `least_ids` ids and more become Parquet pages; then the table
-        has no columns. `options` must ask for no columns and no stride.
-
-        Raises what `encode_batch` raises.
-        """
+    ) -> EncodedBatch:
+        """Encode texts like `encode_batch`, but return `least_ids` ids and more as Parquet pages.
+        `options` must have neither columns nor a stride. Raises the errors of `encode_batch`."""
         batches, pages, counts = self._kernel_encode(
             texts,
             pairs,
@@ -410,7 +422,7 @@ class Tokenizer:
         )
         tables = [pa.record_batch(batch) for batch in batches]
         table = pa.Table.from_batches(tables, None if tables else pa.schema([]))
-        return EncodedBatch(table, None, *counts), pages
+        return EncodedBatch(table, None, *counts, pages=pages)
 
     def _kernel_encode(
         self,

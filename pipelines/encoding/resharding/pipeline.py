@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import apache_beam as beam
 
 from pipelines.beam import run_plan
-from pipelines.encoding.encode_shard import read_records, record_paths, write_records
+from pipelines.encoding.pipeline import read_records, record_paths, write_records
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.make_shards import MakeShards, resharding_errors
 from pipelines.encoding.resharding.rows import Target

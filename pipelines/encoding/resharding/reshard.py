@@ -27,7 +27,7 @@ from pipelines.encoding.dataset import (
     complete,
     read_contents,
 )
-from pipelines.encoding.encode import EncodeJob, check_unknown, encode_shards
+from pipelines.encoding.encode import EncodeJob, check_unknown
 from pipelines.encoding.options import EncodeOptions, ShardOptions
 from pipelines.encoding.plan import plan_shards
 from pipelines.encoding.resharding.assign import ShardTask, assign
@@ -102,7 +102,7 @@ def _reshard(
     """Run the steps that earlier runs have not finished. Returns the manifest, the number of shards
     that existed, and the inputs that cannot be encoded."""
     # Imported here, because a run with nothing to do does not need Beam.
-    from pipelines.encoding.encode_shard import encoding_threads
+    from pipelines.encoding.pipeline import encoding_threads
     from pipelines.encoding.resharding.pipeline import make_shards
 
     dataset.begin(job.tokenizer)
@@ -203,6 +203,8 @@ def _encode_inputs(
     results: Mapping[str, ShardResult] = plan.finished
     bad: list[BadInput] = []
     if plan.to_encode or plan.bad:
+        from pipelines.encoding.pipeline import encode_shards
+
         contents, bad = encode_shards(job, encoded, plan, options, weights)
         results = contents.results
         job.tokenizer.clear_caches()  # of workers in this process

@@ -163,8 +163,8 @@ def test_plans_and_records_may_be_in_many_parts(
     args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
     done(*args, tmp_path / "usual")
     monkeypatch.setattr("pipelines.beam.PLAN_LINES", 7)
-    monkeypatch.setattr("pipelines.encoding.encode_shard.RECORDS_PER_FILE", 10)
-    monkeypatch.setattr("pipelines.encoding.encode_shard.WAITING_SHARDS", 3)
+    monkeypatch.setattr("pipelines.encoding.pipeline.RECORDS_PER_FILE", 10)
+    monkeypatch.setattr("pipelines.encoding.pipeline.WAITING_SHARDS", 3)
     assert "shards: 40\n" in done(*args, tmp_path / "out").out
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
 

@@ -127,7 +127,7 @@ def test_neither_threads_nor_what_the_kernel_writes_leave_a_trace_in_the_rows(
     options = ["--columns", "attention_mask,num_tokens", "--max-length", "60"]
     usual = encode(tokenizer, tmp_path / "usual", shard, *options)
     assert pq.read_metadata(usual).row_group(0).column(0).compression == "ZSTD"
-    monkeypatch.setattr("pipelines.encoding.encode_shard.local_cores", lambda: threads)
+    monkeypatch.setattr("pipelines.encoding.pipeline.local_cores", lambda: threads)
     encode(tokenizer, tmp_path / "out", shard, *options)
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
     monkeypatch.setattr("pipelines.encoding.shard_writer.MIN_IDS", 1 << 40)
