@@ -27,8 +27,8 @@ def wordpiece_core(path: str, texts: list[str]) -> Any:
     library = importlib.import_module("wordpiece_core")
     tokenizer, array = library.Tokenizer.load(path), pa.array(texts)
     options = library.EncodingOptions(add_special_tokens=False)
-    tokenizer.encode_batch([""], options=options)  # the kernel's tables are made at the first call
-    return lambda: tokenizer.encode_batch(array, options=options, threads=1)
+    tokenizer.encode_table([""], options=options)  # the kernel's tables are made at the first call
+    return lambda: tokenizer.encode_table(array, options=options, threads=1)
 
 
 def tokenizers(path: str, texts: list[str]) -> Any:

@@ -518,7 +518,7 @@ class _EncodeTexts(_ProcessTexts):
         self.tokenizer = self.source.tokenizer()
 
     def process_texts(self, elements: list[_Element], texts: list[pa.Array]) -> Iterator[Any]:
-        done = self.tokenizer.encode_batch(*texts, options=self.encoding)
+        done = self.tokenizer.encode_table(*texts, options=self.encoding)
         table, sources = done.table, range(len(done.table))
         if done.source_rows is not None:
             sources = done.source_rows.to_pylist()

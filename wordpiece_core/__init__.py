@@ -1,12 +1,12 @@
 """WordPiece, BPE and Unigram at corpus scale: training and encoding on Arrow arrays.
 
 >>> import wordpiece_core as wp
->>> result = wp.train({"hug": 10, "pug": 5, "pun": 12}, vocab_size=14, min_pair_count=1)
->>> tok = wp.Tokenizer(result.vocab)
->>> tok.tokenize("hug pun")
-['hug', 'pu', '##n']
+>>> words = wp.count_words(["hug " * 10, "pug " * 5, "pun " * 12])
+>>> tok = wp.train(words, vocab_size=14, min_pair_count=1).tokenizer()
+>>> tok.tokenize("hug pun"), tok.encode("hug pun")
+(['hug', 'pu', '##n'], [2, 12, 13, 5, 3])
 
-`wordpiece_core.reference` is the same in plain Python: the specification.
+`wordpiece_core.reference` has the same algorithms in plain Python: the specification.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wordpiece_core import reference as reference
+    from wordpiece_core.counting import count_words as count_words
     from wordpiece_core.errors import InputError as InputError
     from wordpiece_core.errors import OptionError as OptionError
     from wordpiece_core.errors import OutputError as OutputError
     from wordpiece_core.errors import WordpieceError as WordpieceError
+    from wordpiece_core.measures import Measures as Measures
+    from wordpiece_core.measures import measure as measure
     from wordpiece_core.options import EncodingOptions as EncodingOptions
-    from wordpiece_core.options import ExtensionOptions as ExtensionOptions
     from wordpiece_core.options import TextOptions as TextOptions
-    from wordpiece_core.options import TrainingOptions as TrainingOptions
+    from wordpiece_core.tokenizer.files import TokenizerSpec as TokenizerSpec
     from wordpiece_core.tokenizer.library import EncodedByLibraryWarning as EncodedByLibraryWarning
     from wordpiece_core.tokenizer.packing import Packer as Packer
     from wordpiece_core.tokenizer.reading import TakenAsCasedWarning as TakenAsCasedWarning
-    from wordpiece_core.tokenizer.tokenizer import EncodedBatch as EncodedBatch
+    from wordpiece_core.tokenizer.tokenizer import EncodedTable as EncodedTable
     from wordpiece_core.tokenizer.tokenizer import Tokenizer as Tokenizer
     from wordpiece_core.training.extension import ExtensionResult as ExtensionResult
     from wordpiece_core.training.extension import extend as extend
@@ -41,11 +43,14 @@ if TYPE_CHECKING:
 
 # Names are loaded when they are first used: `wordpiece --help` need not wait for Arrow.
 _MODULES = {
+    "counting": ("count_words",),
     "errors": ("InputError", "OptionError", "OutputError", "WordpieceError"),
-    "options": ("EncodingOptions", "ExtensionOptions", "TextOptions", "TrainingOptions"),
+    "measures": ("Measures", "measure"),
+    "options": ("EncodingOptions", "TextOptions"),
+    "tokenizer.files": ("TokenizerSpec",),
     "tokenizer.library": ("EncodedByLibraryWarning",),
     "tokenizer.packing": ("Packer",),
-    "tokenizer.tokenizer": ("EncodedBatch", "Tokenizer"),
+    "tokenizer.tokenizer": ("EncodedTable", "Tokenizer"),
     "tokenizer.reading": ("TakenAsCasedWarning",),
     "training.extension": ("ExtensionResult", "extend"),
     "training.pruning": ("PruningResult", "prune"),
@@ -59,7 +64,7 @@ __all__ = sorted(
 def __getattr__(name: str) -> object:
     if name == "reference":
         return import_module("wordpiece_core.reference")
-    if name == "__version__":  # that of the installed distribution: pyproject.toml alone says it
+    if name == "__version__":  # from the installed distribution, because only pyproject.toml has it
         from importlib.metadata import version
 
         return version("wordpiece-beam")

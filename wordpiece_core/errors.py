@@ -109,7 +109,7 @@ def _kinds(kind: type[WordpieceError]) -> Iterator[type[WordpieceError]]:
         yield from _kinds(below)
 
 
-class InputError(WordpieceError):
+class InputError(WordpieceError, ValueError):
     """Bad data or a bad file. The job fails (exit status 1).
 
     `row_group`: the number of the bad row group of a Parquet file, if it is known.
@@ -153,7 +153,7 @@ class DifferentIdsError(WordpieceError):
     """`wordpiece check` found rows with other ids than the library gives (exit status 1)."""
 
 
-class OptionError(WordpieceError):
+class OptionError(WordpieceError, ValueError):
     """A wrong argument or a wrong configuration (exit status 2)."""
 
     exit_status = 2

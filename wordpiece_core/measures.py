@@ -84,13 +84,13 @@ class Measures:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As values that JSON can hold."""
         return vars(self) | {"uses": self.uses.to_pydict()}
 
     @classmethod
-    def of_plain(cls, value: Mapping[str, Any]) -> Measures:
-        """From what `plain` gives."""
+    def from_dict(cls, value: Mapping[str, Any]) -> Measures:
+        """From what `to_dict` returns."""
         return cls(**{**value, "uses": pa.RecordBatch.from_pydict(value["uses"], USES)})
 
     @property

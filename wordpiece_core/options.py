@@ -285,7 +285,7 @@ class EncodingOptions(Options, section=IDS):
     >>> from wordpiece_core import Tokenizer
     >>> tok = Tokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "hug"])
     >>> options = EncodingOptions(max_length=5, padding=True, columns=["attention_mask"])
-    >>> tok.encode_batch(["hug"], options=options).table.to_pylist()
+    >>> tok.encode_table(["hug"], options=options).table.to_pylist()
     [{'input_ids': [2, 4, 3, 0, 0], 'attention_mask': [1, 1, 1, 0, 0]}]
 
     With `padding` or `stride`, and for packed documents, `max_length` must not exceed

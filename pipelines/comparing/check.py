@@ -206,7 +206,7 @@ class _Comparison:
         texts = texts.drop_null()
         plain = texts.to_pylist()
         size = sum(len(text.encode()) for text in plain)
-        ours, seconds = _timed(lambda: self.tokenizer.encode_batch(texts, options=self.options))
+        ours, seconds = _timed(lambda: self.tokenizer.encode_table(texts, options=self.options))
         try:
             encoded, library_seconds = _timed(lambda: self.library.encode(plain))
             theirs = self.library.ids(encoded)

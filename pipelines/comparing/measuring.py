@@ -178,7 +178,7 @@ def work_directory(work_dir: str | PathLike[str] | None, beam_args: Sequence[str
 def write_tokenizers(tokenizers: Iterable[Tokenizer], directory: str) -> str:
     """Write tokenizers into a file that workers open, and return its path. The graph of a pipeline
     stays small."""
-    plain = [{"spec": each.spec.plain(), "unk_scope": each.unk_scope} for each in tokenizers]
+    plain = [{"spec": each.spec.to_dict(), "unk_scope": each.unk_scope} for each in tokenizers]
     data = json.dumps(plain).encode()
     path = join(directory, f"tokenizers-{hashlib.sha256(data).hexdigest()[:16]}.json")
     outputs.write_bytes(path, data)
@@ -189,7 +189,7 @@ def write_tokenizers(tokenizers: Iterable[Tokenizer], directory: str) -> str:
 def read_tokenizers(path: str) -> list[Tokenizer]:
     """Read the tokenizers that `write_tokenizers` wrote. Threads of a process share them."""
     return [
-        Tokenizer.of(TokenizerSpec.of_plain(each["spec"]), each["unk_scope"])
+        Tokenizer.from_spec(TokenizerSpec.from_dict(each["spec"]), each["unk_scope"])
         for each in outputs.read_json(path)
     ]
 
@@ -335,7 +335,7 @@ def _sum_key(item: tuple[MeasureKey, Any]) -> str:
 
 
 def _sums_json(sums: Iterable[tuple[MeasureKey, Any]]) -> bytes:
-    plain = [[key, v.plain() if isinstance(v, Measures) else v] for key, v in sums]
+    plain = [[key, v.to_dict() if isinstance(v, Measures) else v] for key, v in sums]
     return json.dumps(plain).encode()
 
 
@@ -348,5 +348,5 @@ def read_sums(directory: str) -> dict[MeasureKey, Any]:
     found: dict[MeasureKey, Any] = {}
     for file in _sum_paths(directory):
         for (key, group), value in outputs.read_json(file) or ():
-            found[key, group] = value if isinstance(key, str) else Measures.of_plain(value)
+            found[key, group] = value if isinstance(key, str) else Measures.from_dict(value)
     return found

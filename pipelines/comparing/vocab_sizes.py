@@ -65,6 +65,6 @@ def at_vocab_sizes(
 
 def _at_size(name: str, tokenizer: Tokenizer, merged: Sequence[str], size: int) -> Tokenizer:
     try:
-        return Tokenizer.of(at_size(tokenizer.spec, merged, size), tokenizer.unk_scope)
+        return Tokenizer.from_spec(at_size(tokenizer.spec, merged, size), tokenizer.unk_scope)
     except OptionError as error:
         raise OptionError(f"{error.template} of {name}") from error

@@ -27,6 +27,7 @@ from pipelines.io.publishing import STAGING, Publication
 from pipelines.io.reader import warnings_of_text
 from pipelines.summary import corpus_lines
 from wordpiece_core import TextOptions, storage
+from wordpiece_core.counting import with_text
 from wordpiece_core.errors import InputError, OptionError, OutputError, one_line, opt
 from wordpiece_core.summary import Summarized
 from wordpiece_core.uri import join
@@ -102,9 +103,11 @@ class WordTable(Summarized):
         return digest.hexdigest()
 
     def read(self) -> pa.Table:
-        """Read all rows as a table with the columns `word` and `count`."""
+        """Read all rows as a table with the columns `word` and `count`, which carries the text
+        options for `wordpiece_core.train`."""
         batches = map(read_words, self.ranges)
-        return pa.Table.from_batches([batch.cast(SCHEMA) for batch in batches], SCHEMA)
+        words = pa.Table.from_batches([batch.cast(SCHEMA) for batch in batches], SCHEMA)
+        return words if self.text is None else with_text(words, self.text)
 
     def summary(self) -> dict[str, Any]:
         """Return the object that `wordpiece count --json` prints."""

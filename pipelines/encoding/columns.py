@@ -33,7 +33,7 @@ def added_schema(tokenizer: Tokenizer, options: ShardOptions) -> pa.Schema:
     if options.pack:
         return Packer(tokenizer, options).finish().schema
     pairs: list[str] | None = [] if options.text_pair_column else None
-    added = tokenizer.encode_batch([], pairs, options=options).table.schema
+    added = tokenizer.encode_table([], pairs, options=options).table.schema
     if options.stride is not None:
         added = added.append(pa.field(SOURCE_ROWS, pa.int64()))
     return added

@@ -174,12 +174,12 @@ def kept_tokenizer(path: str) -> Tokenizer | None:
 
 def plain_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
     """Return the content of `.tokenizer.json`."""
-    return tokenizer.spec.plain() | {"unk_scope": tokenizer.unk_scope}
+    return tokenizer.spec.to_dict() | {"unk_scope": tokenizer.unk_scope}
 
 
 def _tokenizer_from(plain: dict[str, Any]) -> Tokenizer:
     unk_scope = plain.pop("unk_scope")
-    return Tokenizer.of(TokenizerSpec.of_plain(plain), unk_scope)
+    return Tokenizer.from_spec(TokenizerSpec.from_dict(plain), unk_scope)
 
 
 # --- Contents -------------------------------------------------------------------------------------

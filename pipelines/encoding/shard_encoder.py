@@ -26,7 +26,7 @@ from pipelines.io.inputs import InputFile, Shard, TextBatch
 from pipelines.io.schemas import taken
 from pipelines.progress import add_metrics
 from pipelines.threads import ahead, in_threads
-from wordpiece_core import EncodedBatch, EncodingOptions, Packer, Tokenizer
+from wordpiece_core import EncodedTable, EncodingOptions, Packer, Tokenizer
 from wordpiece_core._kernel import IdPages
 from wordpiece_core.errors import ColumnError, InputError, SpecialTokenError, opt
 
@@ -121,7 +121,7 @@ class ShardEncoder:
                 yield batch.rows(start, end, first_row=row + start)
             row += len(batch.texts)
 
-    def _encode(self, piece: TextBatch) -> EncodedBatch:
+    def _encode(self, piece: TextBatch) -> EncodedTable:
         texts, pairs, options = piece.texts, piece.pairs, self.encoding
         try:
             if self.maker is not None:
@@ -131,7 +131,7 @@ class ShardEncoder:
                     maker=self.maker,
                     least_ids=shard_writer.MIN_IDS,
                 )
-            batch = self.tokenizer.encode_batch(texts, pairs, options=options)
+            batch = self.tokenizer.encode_table(texts, pairs, options=options)
             if self.weights:
                 table = self.weights.add(batch.table, piece.table, IDS, texts)
                 batch = replace(batch, table=table)
@@ -144,7 +144,7 @@ class ShardEncoder:
             place = f"{self.file.path}, counted from row {piece.first_row}"
             raise InputError(f"{place}: {error.template}") from error
 
-    def _encoded(self, encoded: Iterator[tuple[TextBatch, EncodedBatch]]) -> Iterator[Part]:
+    def _encoded(self, encoded: Iterator[tuple[TextBatch, EncodedTable]]) -> Iterator[Part]:
         for piece, batch in encoded:
             self._count(piece, batch)
             first = Part(piece.begins, piece.table, piece.chunks, pages=batch.pages)
@@ -152,7 +152,7 @@ class ShardEncoder:
             for number, table in enumerate(tables):
                 yield Part(False, table) if number else replace(first, table=table)
 
-    def _packed(self, encoded: Iterator[tuple[TextBatch, EncodedBatch]]) -> Iterator[Part]:
+    def _packed(self, encoded: Iterator[tuple[TextBatch, EncodedTable]]) -> Iterator[Part]:
         """Pack the ids. The last sequence goes into the row group before it."""
         assert self.packer is not None
         rows = 0
@@ -166,7 +166,7 @@ class ShardEncoder:
         self.sums["dropped_tokens"] = self.packer.dropped
         yield Part(False, last)
 
-    def _count(self, piece: TextBatch, batch: EncodedBatch) -> None:
+    def _count(self, piece: TextBatch, batch: EncodedTable) -> None:
         shown = {
             "bytes": piece.bytes,
             "rows": batch.rows,
@@ -188,7 +188,7 @@ class ShardEncoder:
         own = 0 if self.file.compression else piece.bytes
         add_metrics(**shown, input=own, unknown=batch.unknown)
 
-    def _tables(self, piece: TextBatch, batch: EncodedBatch) -> Iterator[pa.Table]:
+    def _tables(self, piece: TextBatch, batch: EncodedTable) -> Iterator[pa.Table]:
         """Yield tables of the kept and the added columns. With a stride, rows repeat the kept
         columns. Then there are several tables, so that none is too large even if each row repeated
         the complete piece."""

@@ -41,7 +41,7 @@ TAIL = 8  # bytes after the footer: its size, and the magic number
 
 @dataclass(frozen=True, slots=True)
 class ShardResult:
-    """A finished shard. Counts without a description are as in `wordpiece_core.EncodedBatch`.
+    """A finished shard. Counts without a description are as in `wordpiece_core.EncodedTable`.
 
     Attributes:
         name: Name of the shard, relative to the dataset.

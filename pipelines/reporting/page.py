@@ -179,7 +179,7 @@ def _groups_at_sizes(facts: Facts) -> list[Group]:
 
 def _differences(facts: Facts) -> Iterator[dict[str, Any]]:
     lists = facts.words.lists if facts.words else {}
-    here = dict(enumerate(tokens_of(Tokenizer.of(facts.spec))))
+    here = dict(enumerate(tokens_of(Tokenizer.from_spec(facts.spec))))
     for i, other in enumerate(facts.others):
         yield {
             "name": other.name,

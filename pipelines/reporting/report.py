@@ -148,7 +148,7 @@ def _with_text(
     tokenizer of the report."""
     measuring, number = options.select(MeasureOptions), len(tokenizers)
     smaller = smaller_sizes(facts.spec, facts.log)
-    measured_ones = [*tokenizers, *map(Tokenizer.of, smaller.values())]
+    measured_ones = [*tokenizers, *map(Tokenizer.from_spec, smaller.values())]
     how: Any = {"beam_args": options.beam_args, "progress": progress}
     with work_directory(options.work_dir, options.beam_args) as directory:
         if options.word_counts:

@@ -43,14 +43,14 @@ class NotableWords:
 
     lists: dict[str, list[TokenizedWord]] = field(default_factory=dict)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the lists as values that JSON can hold."""
         return {
             name: [[*vars(word).values()] for word in words] for name, words in self.lists.items()
         }
 
     @classmethod
-    def of_plain(cls, value: dict[str, Any]) -> NotableWords:
+    def from_dict(cls, value: dict[str, Any]) -> NotableWords:
         """Make the lists from the result of `plain`."""
         return cls({name: [*starmap(_word, words)] for name, words in value.items()})
 
@@ -145,7 +145,7 @@ def tokens_of_words(tokenizer: Tokenizer, words: pa.Array) -> tuple[pa.ListArray
     unknown, encoder = tokenizer.spec.tokens_by_role.get("unk_token"), tokenizer.kernel
     if isinstance(encoder, LibraryEncoder):
         return pa.array(encoder.tokens_of_chunks(words.to_pylist()), kind), unknown
-    ids = tokenizer.encode(as_in_text(tokenizer, words), add_special_tokens=False)
+    ids = tokenizer.encode_batch(as_in_text(tokenizer, words), add_special_tokens=False)
     tokens = _written(tokenizer).take(ids.values)
     return pa.ListArray.from_arrays(ids.offsets, tokens, kind), unknown
 

@@ -55,11 +55,11 @@ def notable_words(
 
     with progress.stage("words", "words", sum(part.rows for part in ranges)):
         run_plan(build, plan, ranges, lambda fields: WordRange(**fields), beam_args)
-    return NotableWords.of_plain(outputs.read_json(join(directory, NOTABLE)))
+    return NotableWords.from_dict(outputs.read_json(join(directory, NOTABLE)))
 
 
 def _write(words: NotableWords, path: str) -> None:
-    outputs.write_json(path, words.plain())
+    outputs.write_json(path, words.to_dict())
 
 
 @beam.typehints.with_output_types(NotableWords)

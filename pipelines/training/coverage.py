@@ -59,7 +59,7 @@ def used_tokens(table: WordTable, tokenizer: Tokenizer) -> set[int]:
     """Return the ids of the tokens that the words of a table use."""
 
     def used(part: WordRange) -> list[int]:
-        ids = tokenizer.encode(read_words(part)["word"], add_special_tokens=False)
+        ids = tokenizer.encode_batch(read_words(part)["word"], add_special_tokens=False)
         found: list[int] = pc.unique(ids.flatten()).to_pylist()
         return found
 
@@ -68,7 +68,7 @@ def used_tokens(table: WordTable, tokenizer: Tokenizer) -> set[int]:
 
 
 def _coverage(words: pa.RecordBatch, tokenizer: Tokenizer) -> Coverage:
-    ids = tokenizer.encode(words["word"], add_special_tokens=False)
+    ids = tokenizer.encode_batch(words["word"], add_special_tokens=False)
     counts = words["count"].cast(EXACT)
     tokens = pc.multiply(ids.value_lengths().cast(EXACT_LENGTH), counts)
     unknown = counts.take(_unknown_rows(tokenizer, ids))

@@ -149,8 +149,8 @@ def extend_job(options: ExtendOptions, progress: Progress) -> Extended:
         took = budget.to_dict() | {"rounds": result.rounds}
         job.write(result.spec, identity | {"new_tokens": len(result.new_tokens)}, tables, **took)
         scope = tokenizer.unk_scope
-        extended = Tokenizer.of(result.spec, scope)
-        before, covered = coverage(table, Tokenizer.of(goal.base, scope), extended)
+        extended = Tokenizer.from_spec(result.spec, scope)
+        before, covered = coverage(table, Tokenizer.from_spec(goal.base, scope), extended)
         new = {*result.new_tokens}
         used_new = sum(result.spec.vocab[i] in new for i in used_tokens(table, extended))
     made = (path(options.output), table, result.spec, covered, job.seconds, before)

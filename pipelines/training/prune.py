@@ -104,6 +104,6 @@ def prune_job(options: PruneOptions, progress: Progress) -> Pruned:
             result = pruned(spec, size, words.each)
         job.write(result.spec, identity, {MERGES: NO_MERGES, PRUNED_IDS: result.ids})
         specs, scope = (spec, result.spec), tokenizer.unk_scope
-        before, covered = coverage(table, *(Tokenizer.of(each, scope) for each in specs))
+        before, covered = coverage(table, *(Tokenizer.from_spec(each, scope) for each in specs))
     made = (path(options.output), table, result.spec, covered, job.seconds, before)
     return Pruned(*made, result, size)

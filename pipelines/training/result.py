@@ -35,7 +35,7 @@ class NewTokenizer(Summarized):
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer, ready to encode."""
-        return Tokenizer.of(self.spec)
+        return Tokenizer.from_spec(self.spec)
 
     @property
     def vocab(self) -> list[str]:

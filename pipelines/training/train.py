@@ -21,8 +21,9 @@ from pipelines.training.words import (
     many_rounds_warning,
     open_words,
 )
-from wordpiece_core import TextOptions, Tokenizer, TrainingOptions
+from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.option_types import path
+from wordpiece_core.options import TrainingOptions
 from wordpiece_core.tokenizer.files import tokens_in_texts
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.train import TrainingResult, fewer_tokens
@@ -96,12 +97,12 @@ def train_job(options: TrainOptions, progress: Progress) -> Trained:
         check_output(options, identity)
         long_words = long_words_warning(table, training)  # reads the words, so before long rounds
         result = train_in_rounds(job, training, training.word_marks(text))
-        spec, budget = result.spec(text), options.select(RoundBudget)
+        spec, budget = result.tokenizer_spec(text), options.select(RoundBudget)
         took = budget.to_dict() | {"rounds": result.rounds}
         if result.estimates:
             took["estimates"] = result.estimates
         job.write(spec, identity, dict([result.log]), **took)
-        (covered,) = coverage(table, Tokenizer.of(spec))
+        (covered,) = coverage(table, Tokenizer.from_spec(spec))
     warnings = (
         job.unsplit_warning(),
         unknown_words_warning(covered),

@@ -41,7 +41,7 @@ from wordpiece_core.options import ExtensionOptions, TrainingOptions, defaults
 from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.rounds import FinishedRound
-from wordpiece_core.training.starting import Start, start_of_plain
+from wordpiece_core.training.starting import Start, start_from_dict
 from wordpiece_core.uri import join
 
 COUNT, JOB, GOAL = "count.json", "job.json", "goal.json"
@@ -178,22 +178,22 @@ class TrainingWork:
 
     def start_training(self, identity: Mapping[str, Any], start: Start) -> None:
         """Record a training and the start of its rounds."""
-        outputs.write_json(join(self.path, JOB), {"identity": identity, **start.plain()})
+        outputs.write_json(join(self.path, JOB), {"identity": identity, **start.to_dict()})
 
     def start(self) -> Start | None:
         """Read the start of the rounds; None if the training has not started."""
         value = outputs.read_json(join(self.path, JOB))
-        return None if value is None else start_of_plain(value)
+        return None if value is None else start_from_dict(value)
 
     def write_goal(self, goal: Goal) -> None:
         """Record the goal of an extension, for workers and for a run that resumes."""
-        outputs.write_json(join(self.path, GOAL), asdict(goal) | {"base": goal.base.plain()})
+        outputs.write_json(join(self.path, GOAL), asdict(goal) | {"base": goal.base.to_dict()})
 
     def goal(self) -> Goal:
         """Read the goal of an extension."""
         value = outputs.read_json(join(self.path, GOAL))
         return Goal(
-            TokenizerSpec.of_plain(value["base"]),
+            TokenizerSpec.from_dict(value["base"]),
             ExtensionOptions(**value["options"]),
             value["new_tokens"],
             value["slots"],

@@ -156,7 +156,7 @@ def check(path: Path, rng: Random) -> bool:
         tokenizer = Tokenizer.load(str(path))
         texts = [random_text(rng, TOKENS) for _ in range(3)]
         options = EncodingOptions(columns=["offset_mapping"])
-        encoded = tokenizer.encode_batch(texts, options=options)
+        encoded = tokenizer.encode_table(texts, options=options)
         for row in encoded.table["input_ids"].to_pylist():
             tokenizer.decode(row)
     except WordpieceError as error:

@@ -31,7 +31,7 @@ def main() -> None:
             for given in (array, array[3:17], array[:0]):
                 for way in WAYS:
                     pairs = given if n % 2 else None
-                    batch = tok.encode_batch(given, pairs, options=way, threads=n % 3 + 1)
+                    batch = tok.encode_table(given, pairs, options=way, threads=n % 3 + 1)
                     batch.table.validate(full=True)
 
 

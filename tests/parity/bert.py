@@ -81,7 +81,7 @@ class Pair:
         found = self.peer.encode_batch(inputs, add_special_tokens=options.add_special_tokens)
         rows = [(i, row) for i, first in enumerate(found) for row in each_row(first, options)]
         theirs = peer_columns([row for _, row in rows])
-        batch = self.kernel.encode_batch(texts, pairs, options=options)
+        batch = self.kernel.encode_table(texts, pairs, options=options)
         sources = np.array([i for i, _ in rows])
         if batch.source_rows is not None and batch.source_rows.to_pylist() != sources.tolist():
             return list(range(len(texts)))

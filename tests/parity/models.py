@@ -48,7 +48,7 @@ def model_parity(
         ):
             wrong = 0
             for some in batches(of_language):
-                found = ours.encode_batch(some, options=options).table["input_ids"].to_pylist()
+                found = ours.encode_table(some, options=options).table["input_ids"].to_pylist()
                 wrong += sum(a != b for a, b in zip(found, theirs(some), strict=True))
             yield f"{language}, {name}", len(of_language), wrong
 

@@ -149,7 +149,7 @@ def difference(
     ours, theirs = load(value), peer(value, options)
     inputs = list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
     try:
-        table = ours.encode_batch(texts, pairs, options=options)
+        table = ours.encode_table(texts, pairs, options=options)
     except wp.InputError as error:
         try:
             theirs.encode_batch(inputs, add_special_tokens=options.add_special_tokens)
@@ -164,8 +164,8 @@ def difference(
             raise
         raise wp.InputError("tokenizers does not encode it") from other
     wanted = [row for encoding in encodings for row in their_rows(encoding, options)]
-    again = ours.encode_batch(texts, pairs, options=options)  # words are known now
-    plain = ours.encode_batch(texts, pairs, options=replace(options, columns=()))
+    again = ours.encode_table(texts, pairs, options=options)  # words are known now
+    plain = ours.encode_table(texts, pairs, options=replace(options, columns=()))
     for batch in (table, again, plain):
         found = batch.table.to_pylist()
         for ours_row, theirs_row in zip(found, wanted, strict=False):

@@ -70,7 +70,7 @@ def test_a_tokenizer_itself_can_be_given(tmp_path: Path, shard: str) -> None:
     ):
         pipelines.encode(shard, tokenizer=tok, output=tmp_path / "not", quiet=True)
     assert not (tmp_path / "not" / ".manifest.json").exists()
-    assert column(tmp_path / "out") == tok.encode(english(40)).to_pylist()
+    assert column(tmp_path / "out") == tok.encode_batch(english(40)).to_pylist()
     with pytest.raises(wp.OptionError, match="set them when you create the Tokenizer"):
         pipelines.encode(shard, tokenizer=tok, output=tmp_path / "x", lowercase=True, quiet=True)
 

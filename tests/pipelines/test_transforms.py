@@ -277,7 +277,7 @@ def test_rows_whose_columns_are_known_are_written_as_they_are(tmp_path: Path) ->
         named = articles | "named" >> pipelines.EncodeTexts(TOKENIZER)
         named | "write named" >> WriteToParquet(f"{out}/named")
     written = {path.name.split("-")[0]: pq.read_table(path) for path in tmp_path.iterdir()}
-    given = TOKENIZER.encode_batch(["a b", "bc"], options=encode.options).table
+    given = TOKENIZER.encode_table(["a b", "bc"], options=encode.options).table
     table = written["rows"]
     for name in given.column_names:
         assert table[name].to_pylist() == given[name].to_pylist()

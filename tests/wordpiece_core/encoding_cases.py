@@ -256,7 +256,7 @@ def by_tokenizers(case: Case) -> Encoded:
 
 def by_kernel(case: Case, threads: int = 1) -> Encoded:
     tok = case.tokenizer()
-    batch = tok.encode_batch(case.texts, case.pairs, options=case.encoding, threads=threads)
+    batch = tok.encode_table(case.texts, case.pairs, options=case.encoding, threads=threads)
     columns = {name: batch.table.column(name).to_pylist() for name in batch.table.column_names}
     rows: Rows = []
     for i, ids in enumerate(columns["input_ids"]):

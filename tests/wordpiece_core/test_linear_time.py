@@ -44,7 +44,7 @@ def composed(*added: str) -> wp.Tokenizer:
 
 
 def encoding(tokenizer: wp.Tokenizer, text: str, options: wp.EncodingOptions) -> Work:
-    return lambda: tokenizer.encode_batch([text], options=options)
+    return lambda: tokenizer.encode_table([text], options=options)
 
 
 def offsets_of_ascii(size: int) -> Work:

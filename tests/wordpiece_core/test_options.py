@@ -12,6 +12,7 @@ from tokenizers.models import WordPiece
 
 import wordpiece_core as wp
 from wordpiece_core.errors import shown
+from wordpiece_core.options import TrainingOptions
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_a_wrong_training_option_is_named(option: dict[str, object], said: str) 
 def test_a_role_that_a_token_has_anyway_is_the_default(
     model: dict[str, Any], role: dict[str, Any]
 ) -> None:
-    assert wp.TrainingOptions(**model, **role) == wp.TrainingOptions(**model)
+    assert TrainingOptions(**model, **role) == TrainingOptions(**model)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_accents_go_with_lower_case_unless_said_otherwise() -> None:
 
 
 def test_bert_lays_special_tokens_out_as_the_published_vocabularies() -> None:
-    tokens = wp.TrainingOptions(special_tokens="bert").special_tokens
+    tokens = TrainingOptions(special_tokens="bert").special_tokens
     places = {token: place for place, token in enumerate(tokens)}
     assert len(tokens) == 999
     assert [places[t] for t in wp.reference.SPECIAL_TOKENS] == [0, 100, 101, 102, 103]
@@ -197,8 +198,8 @@ def test_what_is_no_word_table_is_an_input_error(table: object) -> None:
 def test_threads_that_cannot_be_had_are_an_option_error(threads: Any) -> None:
     tok = wp.Tokenizer(["[UNK]", "a"])
     with pytest.raises(wp.OptionError, match=r"threads: .* is not a whole number from 1 to 1,024"):
-        tok.encode(["a"], add_special_tokens=False, threads=threads)
-    assert tok.encode(["a"], add_special_tokens=False, threads=1024).to_pylist() == [[1]]
+        tok.encode_batch(["a"], add_special_tokens=False, threads=threads)
+    assert tok.encode_batch(["a"], add_special_tokens=False, threads=1024).to_pylist() == [[1]]
 
 
 def test_rows_of_a_length_that_cannot_be_had_are_an_option_error() -> None:
@@ -209,7 +210,7 @@ def test_rows_of_a_length_that_cannot_be_had_are_an_option_error() -> None:
             with pytest.raises(wp.OptionError, match=f"max_length: {length} is not 16,777,216 or"):
                 wp.EncodingOptions(max_length=length, **option)
     tok = wp.Tokenizer(["[UNK]", "[CLS]", "[SEP]", "[PAD]", "a"])
-    assert len(tok.encode_batch(["a"], options=wp.EncodingOptions(max_length=2**31 - 1)).table) == 1
+    assert len(tok.encode_table(["a"], options=wp.EncodingOptions(max_length=2**31 - 1)).table) == 1
     with pytest.raises(wp.OptionError, match="max_length: 16777217 is more than 16,777,216"):
         wp.Packer(tok, wp.EncodingOptions(max_length=most + 1))
 
@@ -217,13 +218,13 @@ def test_rows_of_a_length_that_cannot_be_had_are_an_option_error() -> None:
 def test_more_ids_than_a_batch_can_have_are_an_error_before_memory_is_used_up() -> None:
     tok = wp.Tokenizer(["[UNK]", "[CLS]", "[SEP]", "[PAD]", "a"])
     options = wp.EncodingOptions(max_length=2**24, stride=2**24 - 3)
-    assert len(tok.encode_batch(["a a"], options=options).table) == 1
+    assert len(tok.encode_table(["a a"], options=options).table) == 1
     options = wp.EncodingOptions(max_length=4002, stride=3999)
     texts = ["a " * 600_000]  # 2.4 G ids
     with pytest.raises(wp.InputError, match="more than 2\\^31 ids in one batch"):
-        tok.encode_batch(texts, options=options)
+        tok.encode_table(texts, options=options)
     with pytest.raises(wp.InputError, match="pair 0: more than 2\\^31 ids in one batch"):
-        tok.encode_batch(texts, texts, options=wp.EncodingOptions(max_length=600, stride=290))
+        tok.encode_table(texts, texts, options=wp.EncodingOptions(max_length=600, stride=290))
 
 
 def test_functions_take_their_arguments_by_name() -> None:

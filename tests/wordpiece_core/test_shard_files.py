@@ -142,7 +142,7 @@ def test_ids_become_pages_while_they_are_encoded_unless_they_are_few() -> None:
     texts = pa.array(["hugs hug", None, "", "pug " * PAGE_IDS, "hug"])
     maker = IdPages(tokens=len(tokenizer), compression="zstd")
     for options in (EncodingOptions(), EncodingOptions(max_length=9, id_type="uint16")):
-        wanted = tokenizer.encode_batch(texts, options=options)
+        wanted = tokenizer.encode_table(texts, options=options)
         ids = wanted.table["input_ids"].combine_chunks()
         few = tokenizer.encode_pages(
             texts, None, options=options, maker=maker, least_ids=len(ids.flatten()) + 1

@@ -51,8 +51,8 @@ def text_options(spec: TokenizerSpec) -> TextOptions:
         return AS_IT_IS  # its words are those between spaces, which it normalizes itself
     if not isinstance(spec.rules, Composed):
         raise OptionError(
-            f"{opt.tokenizer}: pre-tokenizer {type(spec.rules).__name__} is not supported for"
-            " counting"
+            f"{opt.tokenizer}: its pre-tokenizer is not supported for counting; choose another"
+            " tokenizer"
         )
     value = {
         "normalizer": _parsed(spec.rules.normalizer),

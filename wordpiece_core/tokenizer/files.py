@@ -80,8 +80,8 @@ class TokenizerSpec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", self.text.resolve())
 
-    def plain(self) -> dict[str, Any]:
-        """As values that JSON can hold; `of_plain` makes the spec of them. What WordPiece does not
+    def to_dict(self) -> dict[str, Any]:
+        """As values that JSON can hold; `from_dict` makes the spec of them. What WordPiece does not
         have is left out."""
         value = {name: item for name, item in vars(self).items() if item is not None}
         value["text"] = asdict(self.text)
@@ -97,8 +97,8 @@ class TokenizerSpec:
         return value
 
     @classmethod
-    def of_plain(cls, value: Mapping[str, Any]) -> TokenizerSpec:
-        """From what `plain` gives."""
+    def from_dict(cls, value: Mapping[str, Any]) -> TokenizerSpec:
+        """From what `to_dict` returns."""
         of = (Bpe, Unigram, Library, ByteLevel, Metaspace, Composed)
         kinds = {kind.__name__: kind for kind in of}
         made = dict(value) | {"text": TextOptions(**value["text"])}
@@ -111,7 +111,7 @@ class TokenizerSpec:
                     fields["merges"] = [(left, right) for left, right in fields["merges"]]
                 made[name] = kinds[fields.pop("type")](**fields)
         if "added" in made:
-            made["added"] = _added_of_plain(made["added"])
+            made["added"] = _template_from_dict(made["added"])
         if "added_tokens" in made:
             made["added_tokens"] = tuple(AddedToken(**token) for token in made["added_tokens"])
         return cls(**made)
@@ -180,7 +180,7 @@ class TokenizerSpec:
         return self.added
 
 
-def _added_of_plain(value: Mapping[str, Any]) -> Template:
+def _template_from_dict(value: Mapping[str, Any]) -> Template:
     """The tokens around texts, from what JSON has of them."""
 
     def layout(plain: Mapping[str, Any]) -> Layout:

@@ -122,7 +122,7 @@ class Inspector:
 
     def inspect(self, text: str) -> Inspection:
         """The tokens, words and dropped characters of one text."""
-        table = self.tokenizer.encode_batch([text], options=self.options).table
+        table = self.tokenizer.encode_table([text], options=self.options).table
         if self.tokenizer.spec.model is not None or self.tokenizer.spec.rules is not None:
             return self._of_model(text, table)
         pieces = list(self._pieces(text))

@@ -355,7 +355,7 @@ class LibraryEncoder:
 
 
 class _Rows:
-    """Rows, column by column, and the counts of `EncodedBatch`."""
+    """Rows, column by column, and the counts of `EncodedTable`."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class Packer:
 
     >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "a", "b"])
     >>> packer = Packer(tok, EncodingOptions(max_length=5))
-    >>> ids = tok.encode(["a a", "b b b"], add_special_tokens=False)
+    >>> ids = tok.encode_batch(["a a", "b b b"], add_special_tokens=False)
     >>> packer.add(ids, first_row=0)["input_ids"].to_pylist()
     [[1, 3, 3, 4, 2]]
     """

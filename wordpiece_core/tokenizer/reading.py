@@ -253,7 +253,7 @@ def _is_bert(spec: TokenizerSpec, directory: _Directory) -> bool:
         handle_chinese_chars=bool(config.get("tokenize_chinese_chars", True)),
     )
     as_bert = replace(spec, text=text, max_word_length=100, continuing_prefix="##", model=None)
-    return as_bert.plain() | {"text": None} == spec.plain() | {"text": None} and (
+    return as_bert.to_dict() | {"text": None} == spec.to_dict() | {"text": None} and (
         text.for_kernel() == spec.text.for_kernel()
     )
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,11 +37,13 @@ from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import write_tokenizer
 
 PLAIN = EncodingOptions()
+Texts: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[str | None]
+"""Texts: an Arrow array of strings, UTF-8 bytes or a dictionary of them; a list; or one string."""
 
 
 @dataclass(frozen=True)
-class EncodedBatch:
-    """Encoded texts from `Tokenizer.encode_batch`.
+class EncodedTable:
+    """Encoded texts from `Tokenizer.encode_table`.
 
     Attributes:
         table: The column `input_ids` (`list<int32>` or `list<uint16>`), and columns on request.
@@ -55,7 +57,7 @@ class EncodedBatch:
         special_tokens: Number of special tokens that are written in the texts.
         pages: The ids as Parquet pages, if `encode_pages` made them; then the table is empty.
 
-    >>> batch = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug"]).encode_batch(["hug a hug"])
+    >>> batch = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug"]).encode_table(["hug a hug"])
     >>> batch.table["input_ids"].to_pylist(), batch.tokens, batch.unknown
     ([[1, 3, 0, 3, 2]], 5, 1)
     >>> batch.words, batch.word_tokens
@@ -77,6 +79,12 @@ class EncodedBatch:
     def rows(self) -> int:
         """Number of rows."""
         return self.pages.rows if self.pages else self.table.num_rows
+
+    @property
+    def ids(self) -> pa.ListArray:
+        """The column `input_ids` as one array."""
+        ids = self.table.column("input_ids")
+        return ids.combine_chunks() if ids.num_chunks != 1 else ids.chunk(0)
 
     @property
     def nulls(self) -> int:
@@ -192,10 +200,12 @@ class Tokenizer:
         """
         spec = read_tokenizer(os.fspath(path), options.get("lowercase"), encoding)
         spec = _with_options(spec, options)
-        return cls.of(spec, unk_scope)
+        return cls.from_spec(spec, unk_scope)
+
+    from_pretrained = load  # as `transformers` calls it
 
     @classmethod
-    def of(cls, spec: TokenizerSpec, unk_scope: UnkScope = "word") -> Tokenizer:
+    def from_spec(cls, spec: TokenizerSpec, unk_scope: UnkScope = "word") -> Tokenizer:
         """Build a tokenizer from a checked specification."""
         tokenizer = cls.__new__(cls)
         tokenizer._init(spec, unk_scope)
@@ -216,15 +226,33 @@ class Tokenizer:
     @property
     def vocab_size(self) -> int:
         """Number of tokens."""
+        return len(self.vocab) if self.spec.library is None else len(self.get_vocab())
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return the ids of all tokens.
+
+        >>> Tokenizer(["[UNK]", "hug"]).get_vocab()
+        {'[UNK]': 0, 'hug': 1}
+        """
         if self.spec.library is None:
-            return len(self.vocab)
-        return sum(token != no_token(i) for i, token in enumerate(self.vocab))
+            return dict(self.ids)
+        return {token: i for token, i in self.ids.items() if token != no_token(i)}
+
+    def token_to_id(self, token: str) -> int | None:
+        """Return the id of a token; None if it is not in the vocabulary."""
+        return self.ids.get(token)
+
+    def id_to_token(self, token_id: int) -> str | None:
+        """Return the token of an id; None if there is none."""
+        token = self.vocab[token_id] if 0 <= token_id < len(self.vocab) else None
+        is_gap = self.spec.library is not None and token == no_token(token_id)
+        return None if is_gap else token
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything that the ids depend on, in hexadecimal."""
         text = self.spec.text.for_kernel()  # `strip_accents` as it is, given or not
-        value = self.spec.plain() | {"text": text, "unk_scope": self.unk_scope}
+        value = self.spec.to_dict() | {"text": text, "unk_scope": self.unk_scope}
         value["more_special_tokens"] = sorted(self.special_tokens)
         for name in ("model_max_length", "config"):
             value.pop(name, None)
@@ -348,34 +376,61 @@ class Tokenizer:
         return self.around is not None
 
     def encode(
+        self, text: str, text_pair: str | None = None, *, add_special_tokens: bool = True
+    ) -> list[int]:
+        """Return the ids of a text, or of a pair of texts, with special tokens if the tokenizer has
+        a template for them.
+
+        Raises:
+            OptionError: For several texts.
+            InputError: For a text that is not a string.
+
+        >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "##s"])
+        >>> tok.encode("hugs hug"), tok.encode("hugs", add_special_tokens=False)
+        ([1, 3, 4, 3, 2], [3, 4])
+        """
+        for given in (text, text_pair or ""):
+            if not isinstance(given, str):
+                raise OptionError(
+                    f"text: expected a string, got {type(given).__name__}; pass several texts to"
+                    " encode_batch"
+                )
+        pairs = None if text_pair is None else [text_pair]
+        options = self._usual_options(add_special_tokens)
+        ids: list[int] = self.encode_table([text], pairs, options=options).ids[0].as_py()
+        return ids
+
+    def encode_batch(
         self,
-        texts: pa.Array | pa.ChunkedArray | Sequence[str | None],
+        texts: Texts,
         *,
         add_special_tokens: bool = True,
         threads: int = 1,
     ) -> pa.ListArray:
         """Encode texts to an array of ids, `list<int32>`, one row for each text. Null stays null.
 
-        Adds [CLS] and [SEP] if the vocabulary has them. Special tokens written in a text are
-        parsed, as by `tokenizers`. `threads`: number of threads. Raises the same errors as
-        `encode_batch`.
+        Adds special tokens if the tokenizer has a template for them. Special tokens that are
+        written in a text are parsed, as by `tokenizers`. Raises the errors of `encode_table`.
 
-        >>> Tokenizer(["[UNK]", "hug", "##s"]).encode(["hugs hug", None]).to_pylist()
+        >>> tok = Tokenizer(["[UNK]", "hug", "##s"])
+        >>> tok.encode_batch(["hugs hug", None], threads=2).to_pylist()
         [[1, 2, 1], None]
         """
-        adds = add_special_tokens and self.adds_special_tokens
-        options = EncodingOptions(add_special_tokens=adds)
-        ids = self.encode_batch(texts, options=options, threads=threads).table.column("input_ids")
-        return ids.combine_chunks() if ids.num_chunks != 1 else ids.chunk(0)
+        options = self._usual_options(add_special_tokens)
+        return self.encode_table(texts, options=options, threads=threads).ids
 
-    def encode_batch(
+    def _usual_options(self, add_special_tokens: bool) -> EncodingOptions:
+        adds = add_special_tokens and self.adds_special_tokens
+        return EncodingOptions(add_special_tokens=adds)
+
+    def encode_table(
         self,
-        texts: pa.Array | pa.ChunkedArray | Sequence[str | None],
-        pairs: pa.Array | pa.ChunkedArray | Sequence[str | None] | None = None,
+        texts: Texts,
+        pairs: Texts | None = None,
         *,
         options: EncodingOptions = PLAIN,
         threads: int = 1,
-    ) -> EncodedBatch:
+    ) -> EncodedTable:
         """Encode texts, or pairs of `texts` and `pairs`, as `tokenizers` does with the same
         options. A row is null if one of its texts is null. With several threads the columns have
         several chunks.
@@ -387,20 +442,20 @@ class Tokenizer:
 
         >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "pun"])
         >>> options = EncodingOptions(columns=["token_type_ids"])
-        >>> tok.encode_batch(["hug"], ["pun"], options=options).table.to_pylist()
+        >>> tok.encode_table(["hug"], ["pun"], options=options).table.to_pylist()
         [{'input_ids': [1, 3, 2, 4, 2], 'token_type_ids': [0, 0, 0, 1, 1]}]
         """
         check_threads(threads)
         self.check_options(options, pairs is not None)
         batches, _, counts = self._kernel_encode(
-            _text_array(texts),
-            None if pairs is None else _text_array(pairs),
+            text_array(texts),
+            None if pairs is None else text_array(pairs),
             options,
             threads=threads,
         )
         table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
         sources = None if options.stride is None else table.column("source_rows")
-        return EncodedBatch(table.select(["input_ids", *options.columns]), sources, *counts)
+        return EncodedTable(table.select(["input_ids", *options.columns]), sources, *counts)
 
     def encode_pages(
         self,
@@ -410,9 +465,9 @@ class Tokenizer:
         options: EncodingOptions,
         maker: _kernel.IdPages,
         least_ids: int,
-    ) -> EncodedBatch:
-        """Encode texts like `encode_batch`, but return `least_ids` ids and more as Parquet pages.
-        `options` must have neither columns nor a stride. Raises the errors of `encode_batch`."""
+    ) -> EncodedTable:
+        """Encode texts like `encode_table`, but return `least_ids` ids and more as Parquet pages.
+        `options` must have neither columns nor a stride. Raises the errors of `encode_table`."""
         batches, pages, counts = self._kernel_encode(
             texts,
             pairs,
@@ -422,7 +477,7 @@ class Tokenizer:
         )
         tables = [pa.record_batch(batch) for batch in batches]
         table = pa.Table.from_batches(tables, None if tables else pa.schema([]))
-        return EncodedBatch(table, None, *counts, pages=pages)
+        return EncodedTable(table, None, *counts, pages=pages)
 
     def _kernel_encode(
         self,
@@ -446,7 +501,7 @@ class Tokenizer:
 
         def has_token(start: int, end: int) -> bool:
             some = [None if each is None else each[start:end] for each in (texts, pairs)]
-            return bool(self.encode_batch(*some, options=options).special_tokens)
+            return bool(self.encode_table(*some, options=options).special_tokens)
 
         start, end = 0, len(texts)
         while end - start > 1:
@@ -454,7 +509,7 @@ class Tokenizer:
             start, end = (start, middle) if has_token(start, middle) else (middle, end)
         special = {self.ids[token.content] for token in self.searched_tokens() if token.special}
         both = texts[start:end] if pairs is None else [texts[start].as_py(), pairs[start].as_py()]
-        ids = self.encode_batch(both, options=options).table["input_ids"].to_pylist()
+        ids = self.encode_table(both, options=options).table["input_ids"].to_pylist()
         token = next((i for row in ids for i in row or () if i in special), None)
         name = "a special token" if token is None else f"the special token {self.vocab[token]!r}"
         error = SpecialTokenError(
@@ -511,7 +566,7 @@ class Tokenizer:
         `padding`: True pads to the longest row, "max_length" to that length. `truncation`: which
         text of a pair is truncated; True truncates the longest first. Without a `max_length` both
         use that of the model (`model_max_length` of its files), and do nothing if there is none.
-        Raises OptionError for other values. For large data, `encode_batch` is faster.
+        Raises OptionError for other values. For large data, `encode_table` is faster.
 
         >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
         >>> tok("unaffordable")["input_ids"]
@@ -550,15 +605,15 @@ class Tokenizer:
         options: EncodingOptions,
         padding: bool | str,
         limit: int | None,
-    ) -> EncodedBatch:
+    ) -> EncodedTable:
         """Encodes with the meaning that `padding` has in `transformers`."""
         if padding not in (False, "do_not_pad", True, "longest", "max_length"):
             raise OptionError(
                 f"{opt.padding}: {shown(padding)} is not a bool, longest or max_length"
             )
         if padding in (False, "do_not_pad") or (padding == "max_length" and limit is None):
-            return self.encode_batch(texts, pairs, options=options)
-        rows = self.encode_batch(texts, pairs, options=options).table["input_ids"]
+            return self.encode_table(texts, pairs, options=options)
+        rows = self.encode_table(texts, pairs, options=options).table["input_ids"]
         length = longest = pc.max(pc.list_value_length(rows)).as_py() or 0
         if padding == "max_length":
             length = limit
@@ -567,11 +622,11 @@ class Tokenizer:
                 f"{opt.padding}: a row has {longest} tokens, not {length}; enable truncation"
             )
         options = replace(options, max_length=length or None, padding=length > 0)
-        return self.encode_batch(texts, pairs, options=options)
+        return self.encode_table(texts, pairs, options=options)
 
     def tokenize(self, text: str) -> list[str]:
-        """The tokens of one text, without [CLS] and [SEP]."""
-        return [self.vocab[i] for i in self.encode([text], add_special_tokens=False)[0].as_py()]
+        """Return the tokens of a text, without special tokens around it."""
+        return [self.vocab[i] for i in self.encode(text, add_special_tokens=False)]
 
     def decode(
         self,
@@ -580,11 +635,14 @@ class Tokenizer:
         skip_special_tokens: bool = True,
         clean_up_tokenization_spaces: bool | None = None,
     ) -> str:
-        """Makes text of ids, in a list or an Arrow array, as `transformers` does with the same
-        options. WordPiece's tokens are joined by spaces, continuing tokens without a space; those
-        of other models say themselves where spaces are. `clean_up_tokenization_spaces` removes
-        spaces before punctuation in the whole text, though never with BPE; None: with WordPiece
-        alone, inside whose tokens `transformers` always does that.
+        """Return the text of ids in a list or an Arrow array, as `transformers` does with the same
+        options.
+
+        Args:
+            skip_special_tokens: Leave special tokens out.
+            clean_up_tokenization_spaces: Remove spaces before punctuation; BPE never does. None
+                removes them with WordPiece, as `transformers` always does.
+
         Raises InputError for an id that is not in the vocabulary.
 
         >>> Tokenizer(["[UNK]", "hug", "##s", "!"]).decode([1, 2, 3])
@@ -598,6 +656,25 @@ class Tokenizer:
         if self.spec.library is not None:  # which leaves out ids without a token
             tokens = [token for token in tokens if token != no_token(self.ids[token])]
         return decoded(self.spec, tokens, clean_up_tokenization_spaces)
+
+    def decode_batch(
+        self,
+        rows: Iterable[Iterable[int] | None] | pa.Array | pa.ChunkedArray,
+        *,
+        skip_special_tokens: bool = True,
+        clean_up_tokenization_spaces: bool | None = None,
+    ) -> list[str | None]:
+        """Return the texts of rows of ids, as `decode` does. A null row has no text.
+
+        >>> Tokenizer(["[UNK]", "hug", "##s"]).decode_batch([[1, 2], [1], None])
+        ['hugs', 'hug', None]
+        """
+        rows = rows.to_pylist() if isinstance(rows, pa.Array | pa.ChunkedArray) else rows
+        how: Any = {
+            "skip_special_tokens": skip_special_tokens,
+            "clean_up_tokenization_spaces": clean_up_tokenization_spaces,
+        }
+        return [None if ids is None else self.decode(ids, **how) for ids in rows]
 
     @cached_property
     def _surfaces(self) -> dict[str, str]:
@@ -629,7 +706,7 @@ class Tokenizer:
         return len(self.vocab)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Tokenizer.of, (self.spec, self.unk_scope)
+        return Tokenizer.from_spec, (self.spec, self.unk_scope)
 
 
 def _with_options(spec: TokenizerSpec, options: Mapping[str, Any]) -> TokenizerSpec:
@@ -676,9 +753,10 @@ def _check_room(max_length: int, options: EncodingOptions, pairs: bool, added: i
         raise OptionError(f"{opt.max_length}: {max_length} has no room for a token of each text")
 
 
-def _text_array(texts: Any) -> pa.Array:
+def text_array(texts: Any) -> pa.Array:
+    """Return texts as an Arrow array of strings or bytes. Raises InputError for other values."""
     if isinstance(texts, str):
-        raise OptionError("texts: expected a list of strings, got one string")
+        texts = [texts]
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     if not isinstance(texts, pa.Array):

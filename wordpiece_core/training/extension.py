@@ -200,8 +200,8 @@ def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
             f"tokenizer: only WordPiece can be {what}, and this is {model_name(base.model)};"
             f" train a new tokenizer"
             if base.model
-            else f"tokenizer: it splits text by {type(base.rules).__name__}, not as BERT does,"
-            f" and cannot be {what}; train a new tokenizer"
+            else "tokenizer: its normalizer or pre-tokenizer differs from BERT's, so it cannot be"
+            f" {what}; train a new tokenizer"
         )
 
 
@@ -284,7 +284,7 @@ def _vocabulary_of_model(goal: Goal) -> InitialVocabulary:
     if of_bytes:
         assert isinstance(base.model, Bpe)
         return InitialVocabulary(tokens, [], model=base.model, hidden=ids, marks=GPT2)
-    tokenizer, marks = Tokenizer.of(base), base.word_boundary
+    tokenizer, marks = Tokenizer.from_spec(base), base.word_boundary
     return InitialVocabulary(tokens, [], hidden=ids, tokenizer=tokenizer, marks=marks)
 
 
@@ -403,7 +403,7 @@ class ExtensionResult(Summarized):
 
     def tokenizer(self) -> Tokenizer:
         """Return the extended tokenizer."""
-        return Tokenizer.of(self.spec)
+        return Tokenizer.from_spec(self.spec)
 
     def save(self, directory: str | os.PathLike[str]) -> tuple[str, ...]:
         """Writes the tokenizer, the log, `merges.parquet`, and `new_tokens.parquet`, the columns of

@@ -277,7 +277,7 @@ class TokenizerSplitter:
 
     def split(self, words: Batch, first_rank: int) -> Batch:
         """The splits of words, as the kernel's splitter gives them."""
-        ids = self.tokenizer.encode(words["word"], add_special_tokens=False)
+        ids = self.tokenizer.encode_batch(words["word"], add_special_tokens=False)
         is_hidden = pc.is_in(ids.flatten(), pa.array(self.hidden, ids.type.value_type))
         rows = pa.array(range(len(words)), pa.int64())
         without = pc.invert(

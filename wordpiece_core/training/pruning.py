@@ -65,7 +65,7 @@ class PruningResult(Summarized):
 
     def tokenizer(self) -> Tokenizer:
         """Return the pruned tokenizer."""
-        return Tokenizer.of(self.spec)
+        return Tokenizer.from_spec(self.spec)
 
     @property
     def ids(self) -> pa.Table:
@@ -232,10 +232,10 @@ def _free(spec: TokenizerSpec) -> list[int]:
 
 def _uses(spec: TokenizerSpec, each: Each) -> list[int]:
     """How often the words use each token."""
-    tokenizer = Tokenizer.of(spec)
+    tokenizer = Tokenizer.from_spec(spec)
 
     def counted(words: Batch) -> Batch:
-        ids = tokenizer.encode(words["word"], add_special_tokens=False)
+        ids = tokenizer.encode_batch(words["word"], add_special_tokens=False)
         counts = words["count"].cast(EXACT).take(pc.list_parent_indices(ids))
         uses = pa.table([ids.flatten(), counts], ["token", "count"])
         summed = uses.group_by("token", use_threads=False).aggregate([("count", "sum")])

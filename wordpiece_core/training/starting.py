@@ -25,19 +25,19 @@ class MergingStart:
     vocabulary: InitialVocabulary
     split_tokens: int
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As values that JSON can hold."""
         tokenizer, model = self.vocabulary.tokenizer, self.vocabulary.model
         of_objects = {
             "model": model and vars(model),
-            "tokenizer": tokenizer and tokenizer.spec.plain(),
+            "tokenizer": tokenizer and tokenizer.spec.to_dict(),
             "split_tokens": self.split_tokens,
         }
         return vars(self.vocabulary) | of_objects
 
     @classmethod
-    def of_plain(cls, value: Mapping[str, Any]) -> MergingStart:
-        """From what `plain` gives."""
+    def from_dict(cls, value: Mapping[str, Any]) -> MergingStart:
+        """From what `to_dict` returns."""
         spec = value["tokenizer"]
         vocabulary = InitialVocabulary(
             value["tokens"],
@@ -45,7 +45,7 @@ class MergingStart:
             by_longest_match=value["by_longest_match"],
             model=None if value["model"] is None else Bpe(**value["model"]),
             hidden=value["hidden"],
-            tokenizer=None if spec is None else Tokenizer.of(TokenizerSpec.of_plain(spec)),
+            tokenizer=None if spec is None else Tokenizer.from_spec(TokenizerSpec.from_dict(spec)),
             marks=value["marks"],
         )
         return cls(vocabulary, value["split_tokens"])
@@ -70,10 +70,10 @@ def start_of(symbols: Sum, options: TrainingOptions, marks: str | None) -> Start
     return MergingStart(vocabulary, symbols.facts["symbols"])
 
 
-def start_of_plain(value: Mapping[str, Any]) -> Start:
+def start_from_dict(value: Mapping[str, Any]) -> Start:
     """From what `plain` of either gives."""
     kind = Characters if "characters" in value else MergingStart
-    return kind.of_plain(value)
+    return kind.from_dict(value)
 
 
 def algorithm_of(

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core import _kernel
+from wordpiece_core.counting import text_of
 from wordpiece_core.declared import Form, job, with_options
 from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.option_types import Place
@@ -70,24 +71,30 @@ class InMemoryTraining(RoundBudget, TrainingOptions):
     """Arguments of `train`."""
 
     word_counts: WordCounts = field(kw_only=False)
-    """Words with their counts: a mapping, pairs, or a table with the columns `word` and `count`."""
+    """Words with their counts: a table of `count_words`, a mapping, pairs, or another table with
+    the columns `word` and `count`."""
     pre_tokenizer: PreTokenizer | None = None
     """Pre-tokenizer that split text into the words. Words of gpt2, llama3 and others include their
-    spaces; they train only `model="bpe", word_boundary="bytes"` (default: bert)."""
+    spaces; they train only `model="bpe", word_boundary="bytes"` (default: the pre-tokenizer of the
+    table, or bert)."""
 
 
 @dataclass(frozen=True, repr=False)
 class TrainingResult(Summarized):
     """A trained vocabulary.
 
-    `vocab`: the tokens, in id order. `merges`: the training log, one row for each merge: `step`
-    (from 1), `left`, `right`, `token`, `score`, and the counts before the merge: `pair_count`,
-    `left_count`, `right_count`. A merge whose token is in the vocabulary already adds no token.
-    `rounds`: how many times all tokens and pairs were counted. `marks`: how words were marked (see
-    `TrainingOptions.word_marks`). `pieces`: of unigram, the tokens that are
-    neither special nor bytes, in id order, with their `score` and their expected `count`; there are
-    no merges then. `estimates`: of unigram, for each round but the first, the `pieces` before some
-    were dropped, and the `log_likelihood` of all words, in nats.
+    Attributes:
+        vocab: Tokens in id order.
+        merges: The training log, a row per merge: `step` (from 1), `left`, `right`, `token`,
+            `score`, and the counts before the merge: `pair_count`, `left_count`, `right_count`. A
+            merge whose token is in the vocabulary already adds no token. Empty for Unigram.
+        rounds: Number of times that all tokens and pairs were counted.
+        marks: How words were marked; see `TrainingOptions.word_marks`.
+        pieces: Tokens of Unigram except special tokens and bytes, in id order, with their `score`
+            and their expected `count`.
+        estimates: For each round of Unigram except the first, the number of `pieces` before some
+            were dropped, and the `log_likelihood` of all words, in nats.
+        text: Options that split text into the words, if the word table carries them.
 
     >>> result = train({"hug": 10, "pug": 5}, vocab_size=10, min_pair_count=1)
     >>> result.merges.select(["left", "right", "token", "pair_count"]).to_pylist()
@@ -101,6 +108,7 @@ class TrainingResult(Summarized):
     marks: str | None = None
     pieces: pa.Table | None = None
     estimates: tuple[dict[str, float], ...] = ()
+    text: TextOptions | None = None
 
     def summary(self) -> dict[str, int]:
         """Return the numbers of tokens, merges and rounds."""
@@ -120,18 +128,20 @@ class TrainingResult(Summarized):
 
     @with_options(TextOptions)
     def tokenizer(self, text: TextOptions) -> Tokenizer:
-        """Return the tokenizer of the vocabulary, for words that these text options split. By
-        default text is lowercased, unless tokens have capital letters or accents, which lowercased
-        text could never match.
+        """Return the tokenizer of the vocabulary, for words that these text options split. The
+        default is `text` of the result. Without it text is lowercased, unless tokens have capital
+        letters or accents, which lowercased text could never match.
 
         >>> train({"Hug": 9, "Pug": 5}, vocab_size=10).tokenizer().tokenize("Hug")
         ['H', '##ug']
         """
-        if self.marks == GPT2 and text.pre_tokenizer is None:
+        if self.text is not None and text == TextOptions():
+            text = self.text
+        elif self.marks == GPT2 and text.pre_tokenizer is None:
             text = replace(text, pre_tokenizer=GPT2)
         elif text.lowercase is None and text.strip_accents is None and self._is_cased():
             text = replace(text, lowercase=False)
-        return Tokenizer.of(self.spec(text))
+        return Tokenizer.from_spec(self.tokenizer_spec(text))
 
     def _is_cased(self) -> bool:
         """True if lowercasing and removing accents would change a token."""
@@ -144,7 +154,7 @@ class TrainingResult(Summarized):
         has_accents = any(unicodedata.category(c) == "Mn" for c in decomposed)
         return has_accents or _kernel.lowercase(joined) != joined
 
-    def spec(self, text: TextOptions) -> TokenizerSpec:
+    def tokenizer_spec(self, text: TextOptions) -> TokenizerSpec:
         """Return the specification of the tokenizer, for words that were split by `text`. Raises
         OptionError if `text` cannot give such words."""
         options = self.options
@@ -216,7 +226,8 @@ def train(options: InMemoryTraining) -> TrainingResult:
     ['g', 'g</w>', 'h', 's</w>', 'u', 'hu', 'hug</w>', 'hug', 'hugs</w>']
     """
     training, budget = options.select(TrainingOptions), options.select(RoundBudget)
-    marks = training.word_marks(TextOptions(pre_tokenizer=options.pre_tokenizer))
+    text = text_of(options.word_counts)
+    marks = training.word_marks(_text_of_words(text, options.pre_tokenizer))
     words = word_batch(options.word_counts)
     parts = partial(parts_of, words)
     (symbols,) = InMemory(parts).run(partial(start_passes, training, marks))["symbols"]
@@ -228,11 +239,24 @@ def train(options: InMemoryTraining) -> TrainingResult:
     while not is_over:
         done = make_round(algorithm, executor, lambda merges, tokens: None)
         rounds, is_over = rounds + 1, done.is_last
-    result = training_result(algorithm, rounds)
+    result = replace(training_result(algorithm, rounds), text=text)
     fewer = fewer_tokens(len(result.vocab), training)
     if fewer:
         warnings.warn(fewer, FewerTokensWarning, stacklevel=3)
     return result
+
+
+def _text_of_words(text: TextOptions | None, pre_tokenizer: Any) -> TextOptions:
+    """Return the options that split the words. Raises OptionError if `pre_tokenizer` differs from
+    the pre-tokenizer of the table."""
+    if text is None:
+        return TextOptions(pre_tokenizer=pre_tokenizer)
+    if pre_tokenizer not in (None, text.pre_tokenizer):
+        raise OptionError(
+            f"{opt.pre_tokenizer}: {pre_tokenizer}, but {text.pre_tokenizer} split the words of the"
+            " table; remove the option"
+        )
+    return text
 
 
 def parts_of(words: pa.RecordBatch) -> Iterator[Batch]:

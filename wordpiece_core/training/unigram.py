@@ -114,13 +114,13 @@ class Characters:
         in_runs = facts_of(symbols)["characters"]
         return cls([(c, counts.get(c, 0)) for c in sorted(alphabet)], in_runs)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As values that JSON can hold."""
         return {"characters": [list(row) for row in self.counts], "in_runs": self.in_runs}
 
     @classmethod
-    def of_plain(cls, value: Mapping[str, Any]) -> Characters:
-        """From what `plain` gives."""
+    def from_dict(cls, value: Mapping[str, Any]) -> Characters:
+        """From what `to_dict` returns."""
         return cls([(c, count) for c, count in value["characters"]], value["in_runs"])
 
     @property

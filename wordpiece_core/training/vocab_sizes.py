@@ -52,7 +52,7 @@ def at_size(spec: TokenizerSpec, merged: Sequence[str], size: int) -> TokenizerS
     >>> merged = merged_tokens(spec, result.merges["token"].to_pylist())
     >>> least_size(spec, merged), merged
     (10, ['hu', 'pu', 'hug', 'pug'])
-    >>> Tokenizer.of(at_size(spec, merged, 11)).tokenize("hug pug")
+    >>> Tokenizer.from_spec(at_size(spec, merged, 11)).tokenize("hug pug")
     ['hu', '##g', 'p', '##u', '##g']
     """
     least = least_size(spec, merged)

@@ -155,7 +155,7 @@ def test_what_encode_would_write_is_shown(tmp_path: Path) -> None:
     texts = english(5)
     tokenizer = train_tokenizer(tmp_path, texts, "--vocab-size", "60", "--no-lowercase")
     found = objects(Path(tokenizer), *texts)
-    expected = Tokenizer.load(tokenizer).encode(texts).to_pylist()
+    expected = Tokenizer.load(tokenizer).encode_batch(texts).to_pylist()
     assert [[token["id"] for token in one["tokens"]] for one in found] == expected
 
 

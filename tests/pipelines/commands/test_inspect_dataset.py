@@ -36,7 +36,7 @@ def test_the_first_rows_are_shown_as_text(tmp_path: Path, tokenizer: str) -> Non
     words = noted["word_tokens"]
     shown = done("inspect", out, "--rows", "6").out
     tok = wp.Tokenizer.load(tokenizer)
-    texts = [tok.decode(tok.encode([text])[0].as_py()) for text in TEXTS[:5]]
+    texts = [tok.decode(tok.encode_batch([text])[0].as_py()) for text in TEXTS[:5]]
     assert shown.splitlines()[:5] == [
         f"dataset: {out}, 2 shards",
         f"tokenizer: {tok.digest}, 80 tokens",

@@ -50,7 +50,7 @@ def documents(tokenizer: Path, marks: dict[str, Any], length: int | None = None)
     before = [tok.ids["[BOS]"]] if "prepend_bos" in marks else []
     after = [tok.ids[EOS]] if "append_eos" in marks else []
     room = None if length is None else length - len(before) - len(after)
-    rows = tok.encode(TEXTS, add_special_tokens=False).to_pylist()
+    rows = tok.encode_batch(TEXTS, add_special_tokens=False).to_pylist()
     return [None if row is None else [*before, *row[:room], *after] for row in rows]
 
 

@@ -119,7 +119,7 @@ def test_every_column_is_that_of_the_tokenizer(source: Path, tmp_path: Path) -> 
     place, out = str(tmp_path / "tokenizer.json"), tmp_path / "out"
     pipelines.encode(source, tokenizer=place, output=out, quiet=True, **options)
     tokenizer = wp.Tokenizer.load(place)
-    wanted = tokenizer.encode_batch([*TEXTS, None], options=wp.EncodingOptions(**options))
+    wanted = tokenizer.encode_table([*TEXTS, None], options=wp.EncodingOptions(**options))
     for name in ("input_ids", *ENCODING_COLUMNS):
         assert column(out, name) == wanted.table[name].to_pylist()
     shown = done("inspect", out, "--rows", "1").out.replace("◌", "")

@@ -88,7 +88,7 @@ def test_every_column_is_that_of_the_tokenizer(
     options |= {"padding": trained.kind != "gpt2", "add_special_tokens": not trained.plain}
     place, out = str(trained.place), tmp_path / "out"
     pipelines.encode(source, tokenizer=place, output=out, quiet=True, **options)
-    wanted = wp.Tokenizer.load(place).encode_batch(TEXTS, options=wp.EncodingOptions(**options))
+    wanted = wp.Tokenizer.load(place).encode_table(TEXTS, options=wp.EncodingOptions(**options))
     for name in ("input_ids", *ENCODING_COLUMNS):
         assert column(out, name) == wanted.table[name].to_pylist()
 

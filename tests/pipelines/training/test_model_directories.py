@@ -47,7 +47,7 @@ def trained(request: pytest.FixtureRequest, shard: str, tmp_path_factory: Any) -
 def test_others_load_it_with_the_same_ids(trained: Path) -> None:
     ours, theirs = wp.Tokenizer.load(trained), AutoTokenizer.from_pretrained(trained)
     around = ours.adds_special_tokens
-    ids = ours.encode(TEXTS, add_special_tokens=around).to_pylist()
+    ids = ours.encode_batch(TEXTS, add_special_tokens=around).to_pylist()
     assert ids == [theirs(text)["input_ids"] for text in TEXTS]
     assert [ours.decode(row) for row in ids] == [
         theirs.decode(row, skip_special_tokens=True) for row in ids
@@ -59,7 +59,7 @@ def test_every_job_takes_it(trained: Path, shard: str, tmp_path: Path) -> None:
     plain = {} if ours.adds_special_tokens else {"add_special_tokens": False}
     done = pipelines.encode([shard], tokenizer=str(trained), output=str(tmp_path / "d"), **plain)
     rows = pq.read_table(tmp_path / "d" / "texts.parquet")["input_ids"].to_pylist()
-    assert rows == ours.encode(SENTENCES * 3, add_special_tokens=not plain).to_pylist()
+    assert rows == ours.encode_batch(SENTENCES * 3, add_special_tokens=not plain).to_pylist()
     assert done.unknown_tokens == 0
     table = pipelines.compare([str(trained)], on=[shard], quiet=True).to_pylist()
     assert 1 <= table[0]["tokens_per_word"] < 3
@@ -116,7 +116,7 @@ def test_documents_are_packed_with_the_separator_that_there_is(
         assert {(row[0], row[-1], len(row)) for row in rows} == {(2, 3, 16)}
         return
     stream = [token for row in rows for token in row]
-    ids = ours.encode(SENTENCES * 3, add_special_tokens=False).to_pylist()
+    ids = ours.encode_batch(SENTENCES * 3, add_special_tokens=False).to_pylist()
     joined = [token for row in ids for token in [*row, ours.ids["<|endoftext|>"]]]
     assert stream == joined[: len(stream)]
     assert len(joined) - len(stream) <= 16

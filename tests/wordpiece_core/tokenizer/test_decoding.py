@@ -38,7 +38,7 @@ def test_text_of_ids_is_that_of_transformers(tmp_path: Path, kind: str) -> None:
     spec = own_spec(kind.split()[0])
     spec = with_bytes(spec) if "with" in kind else spec
     theirs = AutoTokenizer.from_pretrained(saved(spec, tmp_path))
-    ours = wp.Tokenizer.of(spec)
+    ours = wp.Tokenizer.from_spec(spec)
     some = ids_of(Tokenizer.from_file(str(tmp_path / "tokenizer.json")), TEXTS)
     for ids in sequences(len(spec.vocab), some):
         for skip in (True, False):
@@ -76,6 +76,6 @@ def test_text_of_ids_is_that_of_sentencepiece(
 
 def test_ids_of_arrow_are_decoded_as_lists_are() -> None:
     tokenizer = wp.Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "##s"])
-    ids = tokenizer.encode(["hugs hug"])
+    ids = tokenizer.encode_batch(["hugs hug"])
     for given in (ids[0], ids.values, ids[0].as_py()):
         assert tokenizer.decode(given) == "hugs hug"

@@ -348,8 +348,8 @@ def test_an_unknown_token_that_is_no_added_token_stays_that(
     again = wp.Tokenizer.load(tmp_path / "saved")
     theirs = AutoTokenizer.from_pretrained(tmp_path / "saved")
     for text in ("a", "b", "<unk>a"):
-        ids = first.encode([text], add_special_tokens=False)[0].as_py()
-        assert again.encode([text], add_special_tokens=False)[0].as_py() == ids
+        ids = first.encode_batch([text], add_special_tokens=False)[0].as_py()
+        assert again.encode_batch([text], add_special_tokens=False)[0].as_py() == ids
         assert theirs.encode(text, add_special_tokens=False) == ids
 
 

@@ -77,7 +77,12 @@ def test_combining_sequences_are_encoded(options: TextOptions) -> None:
 def test_a_lone_surrogate_is_an_error_in_one_line() -> None:
     tok = wp.Tokenizer(list(SPECIAL_TOKENS))
     for text in ("\ud800", "a\udfff", "\udc00\ud800", "\ud83d\ude00"):
-        for encode in (tok.encode, tok.encode_batch, lambda texts: tok.encode_batch(["a"], texts)):
+        for encode in (
+            tok.encode_batch,
+            tok.encode_table,
+            lambda texts: tok.encode_table(["a"], texts),
+            lambda texts: tok.encode(*texts),
+        ):
             with pytest.raises(wp.InputError, match="texts") as raised:
                 encode([text])
             assert "\n" not in str(raised.value)
@@ -155,7 +160,7 @@ def test_a_stride_needs_room_only_in_the_text_that_is_cut() -> None:
     for texts in ((questions, contexts), (contexts, questions)):
         assert pair.differing(*texts, way) == []
     with pytest.raises(wp.InputError, match=r"pair 0: stride 7 is not less than the 6 tokens left"):
-        pair.kernel.encode_batch(contexts, contexts, options=way)
+        pair.kernel.encode_table(contexts, contexts, options=way)
 
 
 def test_threads_and_slices_do_not_change_rows() -> None:

@@ -44,7 +44,7 @@ def test_tokens_are_those_of_encoding_and_words_those_of_tokenizers(
     options: dict[str, Any] = {"lowercase": lowercase, "max_word_length": most}
     tokenizer = Tokenizer(VOCAB, unk_scope=scope, **options)
     found = Inspector(tokenizer).inspect(text)
-    assert [token.id for token in found.tokens] == tokenizer.encode([text])[0].as_py()
+    assert [token.id for token in found.tokens] == tokenizer.encode_batch([text])[0].as_py()
     assert all(token.source == text[token.start : token.end] for token in found.tokens)
     unknown = [t.word for t in found.tokens if t.kind == "unknown"]
     reasons = [w.number for w in found.words for _ in range(len(w.misfits) or w.too_long)]

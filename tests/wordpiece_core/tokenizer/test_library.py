@@ -166,12 +166,12 @@ def test_rows_are_those_of_the_library(
         truncation = "only_first" if is_first else "only_second"
         given_options = {**given_options, "truncation": truncation, "max_length": 20}
     options = wp.EncodingOptions(columns=ENCODING_COLUMNS, **given_options)
-    done = tokenizer.encode_batch(texts, seconds, options=options, threads=threads)
+    done = tokenizer.encode_table(texts, seconds, options=options, threads=threads)
     by_text = library_rows(KINDS[kind], texts, seconds, options)
     rows = [row for rows in by_text for row in rows]
     null = dict.fromkeys(["input_ids", *ENCODING_COLUMNS])
     assert done.table.to_pylist() == [row or null for row in rows]
-    like = wp.Tokenizer(SPECIAL_TOKENS).encode_batch(texts, seconds, options=options)
+    like = wp.Tokenizer(SPECIAL_TOKENS).encode_table(texts, seconds, options=options)
     assert done.table.schema == like.table.schema
     assert done.tokens == sum(row["num_tokens"] for row in rows if row)
     assert done.unknown == sum(row["input_ids"].count(tokenizer.unk_id) for row in rows if row)
@@ -192,14 +192,14 @@ def test_counts_of_words_are_without_special_tokens(tmp_path: Path) -> None:
     tokenizer = loaded(KINDS["word level"], tmp_path)
     texts = ["<s>the dog</s> what fox", "zzz", "</s>", None]
     for options in ({}, {"max_length": 4}, {"max_length": 5, "stride": 2}):
-        done = tokenizer.encode_batch(texts, options=wp.EncodingOptions(**options))
+        done = tokenizer.encode_table(texts, options=wp.EncodingOptions(**options))
         assert (done.words, done.word_tokens) == (5, 5), options
-    none = tokenizer.encode_batch(texts, options=wp.EncodingOptions(max_length=2))
+    none = tokenizer.encode_table(texts, options=wp.EncodingOptions(max_length=2))
     assert none.table["input_ids"].to_pylist() == [[2, 3], [2, 3], [2, 3], None]
     assert (none.words, none.truncated_rows, none.truncated_tokens) == (5, 3, 8)
     bytes_ = loaded(KINDS["replacing"], tmp_path)
     for options in ({}, {"max_length": 6}, {"max_length": 8, "stride": 3}):
-        done = bytes_.encode_batch(["the quxz fox<s>!"] * 2, options=wp.EncodingOptions(**options))
+        done = bytes_.encode_table(["the quxz fox<s>!"] * 2, options=wp.EncodingOptions(**options))
         ids = KINDS["replacing"].encode("the quxz fox<s>!", add_special_tokens=False).ids
         assert (done.words, done.word_tokens) == (8, 2 * (len(ids) - 1)), options
 
@@ -208,8 +208,10 @@ def test_counts_of_words_are_without_special_tokens(tmp_path: Path) -> None:
 @given(texts=st.lists(st.text(st.sampled_from("the <s>é" + ODD), max_size=20), max_size=4))
 def test_ids_of_odd_texts_are_those_of_the_library(kind: str, texts: list[str]) -> None:
     value = KINDS[kind].to_str()
-    tokenizer = wp.Tokenizer.of(library_spec(json.loads(value), value, "x", wp.InputError()))
-    assert tokenizer.encode(texts).to_pylist() == [KINDS[kind].encode(text).ids for text in texts]
+    tokenizer = wp.Tokenizer.from_spec(library_spec(json.loads(value), value, "x", wp.InputError()))
+    assert tokenizer.encode_batch(texts).to_pylist() == [
+        KINDS[kind].encode(text).ids for text in texts
+    ]
 
 
 @pytest.mark.parametrize("given_options", OPTIONS[:-2])
@@ -220,7 +222,7 @@ def test_ends_are_marked_as_a_post_processor_marks_them(
     peer = unigram()
     marks = {"prepend_bos": True, "append_eos": True, "bos_token": "<s>", "eos_token": "</s>"}
     options = wp.EncodingOptions(columns=ENCODING_COLUMNS, **given_options, **marks)
-    done = loaded(peer, tmp_path).encode_batch(TEXTS, options=options)
+    done = loaded(peer, tmp_path).encode_table(TEXTS, options=options)
     peer.post_processor = processors.TemplateProcessing(
         "<s> $A </s>", "$A $B", [("<s>", 2), ("</s>", 3)]
     )
@@ -228,7 +230,7 @@ def test_ends_are_marked_as_a_post_processor_marks_them(
     null = dict.fromkeys(["input_ids", *ENCODING_COLUMNS])
     assert done.table.to_pylist() == [row or null for row in rows]
     tokenizer = loaded(peer, tmp_path)  # whose texts are marked already
-    assert tokenizer.encode_batch(TEXTS, options=options).table.equals(done.table)
+    assert tokenizer.encode_table(TEXTS, options=options).table.equals(done.table)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -236,13 +238,13 @@ def test_texts_do_not_become_special_tokens(tmp_path: Path, kind: str) -> None:
     tokenizer = loaded(KINDS[kind], tmp_path)
     options = wp.EncodingOptions(special_tokens_in_text="text")
     for text in ("</s>", "a </s> <s>b<pad>", "▁</s>"):
-        ids = tokenizer.encode_batch([text], options=options).table["input_ids"][0].as_py()
-        around = tokenizer.encode([""])[0].as_py()
+        ids = tokenizer.encode_table([text], options=options).table["input_ids"][0].as_py()
+        around = tokenizer.encode_batch([""])[0].as_py()
         assert sum(i in (1, 2, 3) for i in ids) == len(around), text
     plain = wp.EncodingOptions(special_tokens_in_text="text", columns=ENCODING_COLUMNS)
     text = "the quick café"
     theirs = columns(KINDS[kind].encode(text))
-    assert tokenizer.encode_batch([text], options=plain).table.to_pylist() == [theirs]
+    assert tokenizer.encode_table([text], options=plain).table.to_pylist() == [theirs]
 
 
 def test_a_special_token_that_merges_make_is_an_error(tmp_path: Path) -> None:
@@ -255,14 +257,14 @@ def test_a_special_token_that_merges_make_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(
         wp.InputError, match=r"^text 1: a word becomes the special token 4, although"
     ):
-        tokenizer.encode_batch(["b", "abc"], options=options)
+        tokenizer.encode_table(["b", "abc"], options=options)
 
 
 def test_pairs_of_long_texts_are_truncated_in_little_memory(tmp_path: Path) -> None:
     tokenizer = loaded(KINDS["word level"], tmp_path)
     text = "the fox " * 20_000  # the library makes a row of each part of one with each of the other
     options = wp.EncodingOptions(max_length=12, columns=("token_type_ids",))
-    done = tokenizer.encode_batch([text], [text], options=options)
+    done = tokenizer.encode_table([text], [text], options=options)
     the, fox = map(KINDS["word level"].token_to_id, ["the", "fox"])
     ids = [2, the, fox, the, fox, 3, 2, the, fox, the, fox, 3]
     row = {"input_ids": ids, "token_type_ids": [0] * 7 + [1] * 5}
@@ -271,7 +273,7 @@ def test_pairs_of_long_texts_are_truncated_in_little_memory(tmp_path: Path) -> N
     with pytest.raises(
         wp.InputError, match=r"^text 0: both texts of a pair are too long for `max_"
     ):
-        tokenizer.encode_batch([text], [text], options=replace(options, stride=2))
+        tokenizer.encode_table([text], [text], options=replace(options, stride=2))
 
 
 def test_bytes_that_are_no_utf_8_are_replaced(tmp_path: Path) -> None:
@@ -279,9 +281,11 @@ def test_bytes_that_are_no_utf_8_are_replaced(tmp_path: Path) -> None:
     texts = [b"the \xff fox", None, b"\xe4\xb8"]
     replaced = ["the \ufffd fox", None, "\ufffd"]
     for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
-        assert tokenizer.encode(pa.array(texts, kind)).equals(tokenizer.encode(replaced))
-    assert tokenizer.encode(pa.nulls(2)).to_pylist() == [None, None]
-    assert tokenizer.encode([]).type == pa.list_(pa.int32())
+        assert tokenizer.encode_batch(pa.array(texts, kind)).equals(
+            tokenizer.encode_batch(replaced)
+        )
+    assert tokenizer.encode_batch(pa.nulls(2)).to_pylist() == [None, None]
+    assert tokenizer.encode_batch([]).type == pa.list_(pa.int32())
 
 
 def test_saved_pickled_and_digested_it_stays_the_same(tmp_path: Path) -> None:
@@ -295,8 +299,8 @@ def test_saved_pickled_and_digested_it_stays_the_same(tmp_path: Path) -> None:
             again = wp.Tokenizer.load(tmp_path / kind)
         for other in (copy, again):
             assert other.digest == tokenizer.digest
-            assert other.spec.plain() == tokenizer.spec.plain()
-            assert other.encode(TEXTS).equals(tokenizer.encode(TEXTS))
+            assert other.spec.to_dict() == tokenizer.spec.to_dict()
+            assert other.encode_batch(TEXTS).equals(tokenizer.encode_batch(TEXTS))
     others = {loaded(peer, tmp_path).digest for peer in KINDS.values()}
     assert len(others) == len(KINDS)
 
@@ -312,13 +316,13 @@ def test_decoded_text_is_that_of_the_library(tmp_path: Path, kind: str) -> None:
 
 def test_truncation_and_padding_of_the_file_are_options_of_the_call(tmp_path: Path) -> None:
     peer = word_level()
-    plain = loaded(peer, tmp_path).encode(TEXTS)
+    plain = loaded(peer, tmp_path).encode_batch(TEXTS)
     peer.enable_truncation(3, direction="left")
     peer.enable_padding(direction="left", pad_id=1, pad_token="<pad>", length=70)
     limited = loaded(peer, tmp_path)
-    assert limited.encode(TEXTS).equals(plain)
+    assert limited.encode_batch(TEXTS).equals(plain)
     options = wp.EncodingOptions(max_length=4, padding=True)
-    rows = limited.encode_batch(["the fox the", "the"], options=options).table["input_ids"]
+    rows = limited.encode_table(["the fox the", "the"], options=options).table["input_ids"]
     the, fox = peer.token_to_id("the"), peer.token_to_id("fox")
     assert rows.to_pylist() == [[2, the, fox, 3], [2, the, 3, 1]]
 
@@ -358,7 +362,7 @@ def test_the_warning_names_the_part(tmp_path: Path) -> None:
 def test_options_that_do_not_fit(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
     tokenizer = loaded(KINDS["replacing"], tmp_path)
     with pytest.raises(wp.OptionError, match=reason):
-        tokenizer.encode_batch(["a"], options=wp.EncodingOptions(**options))
+        tokenizer.encode_table(["a"], options=wp.EncodingOptions(**options))
     with pytest.raises(wp.OptionError, match="lowercase"):
         wp.Tokenizer.load(tmp_path, lowercase=True)
 
@@ -369,7 +373,7 @@ def test_ids_beyond_uint16_are_refused(tmp_path: Path) -> None:
     tokenizer = loaded(peer, tmp_path)
     assert len(tokenizer) == 2**16
     assert tokenizer.vocab_size == 2
-    assert tokenizer.encode_batch(["a"], options=options).table["input_ids"].to_pylist() == [
+    assert tokenizer.encode_table(["a"], options=options).table["input_ids"].to_pylist() == [
         [65535]
     ]
     peer.add_tokens(["b"])
@@ -381,13 +385,13 @@ def test_ids_beyond_uint16_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         wp.OptionError, match="id_type: uint16 cannot hold the ids of 65,537 tokens"
     ):
-        tokenizer.encode_batch(["a"], options=options)
+        tokenizer.encode_table(["a"], options=options)
 
 
 def test_what_the_library_cannot_encode_names_the_text(tmp_path: Path) -> None:
     tokenizer = loaded(Tokenizer(models.Unigram([("a", -1.0)], None, False)), tmp_path)
     with pytest.raises(wp.InputError, match=r"^text 2: the library tokenizers cannot encode it \("):
-        tokenizer.encode(["a", None, "b", "a"])
+        tokenizer.encode_batch(["a", None, "b", "a"])
 
 
 def test_an_inspection_has_tokens_and_words(tmp_path: Path) -> None:
@@ -465,5 +469,5 @@ def test_a_model_without_a_type_is_taken_as_the_library_takes_it(tmp_path: Path,
         tokenizer = wp.Tokenizer.load(tmp_path)
     library = tokenizer.spec.library
     assert (kind if library is None else library.kind) == kind
-    assert tokenizer.encode(["ab b"]).to_pylist() == [peer.encode("ab b").ids]
+    assert tokenizer.encode_batch(["ab b"]).to_pylist() == [peer.encode("ab b").ids]
     assert tokenizer.unk_id == peer.token_to_id("<unk>")

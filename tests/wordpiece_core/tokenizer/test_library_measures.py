@@ -87,7 +87,7 @@ def of_library(peer: Any) -> OwnTokenizer:
     """The same tokenizer, which the library runs, whether or not it is known here."""
     text = peer.to_str()
     refusal = InputError("x.json: not read natively")
-    return OwnTokenizer.of(library_spec(json.loads(text), text, "x.json", refusal))
+    return OwnTokenizer.from_spec(library_spec(json.loads(text), text, "x.json", refusal))
 
 
 def chunks_of_text(text: str) -> list[str]:

@@ -34,7 +34,7 @@ def test_unigram_segments_words_as_the_reference(
 ) -> None:
     reserved = [*SPECIAL_TOKENS, *byte_tokens(byte_fallback)]
     numbers = [*[0.0] * len(reserved), *scores.values()]
-    tokenizer = wp.Tokenizer.of(
+    tokenizer = wp.Tokenizer.from_spec(
         TokenizerSpec([*reserved, *scores], model=Unigram(numbers, byte_fallback))
     )
     rules: dict[str, Any] = {"byte_fallback": byte_fallback}
@@ -56,6 +56,6 @@ def test_bpe_segments_words_as_the_reference(table: dict[str, int], marks: str, 
     ids = {token: i for i, token in enumerate(training.vocab)}
     merges = list(dict.fromkeys((merge.left, merge.right) for merge in training.merges))
     pairs = [(ids[left], ids[right]) for left, right in merges]
-    tokenizer = wp.Tokenizer.of(TokenizerSpec(training.vocab, model=Bpe(pairs, **rules)))
+    tokenizer = wp.Tokenizer.from_spec(TokenizerSpec(training.vocab, model=Bpe(pairs, **rules)))
     cuts = [bpe.tokenize(word, ids, merges, **rules) for word in words(text)]
     assert tokenizer.tokenize(text) == [token for cut in cuts for token in cut]

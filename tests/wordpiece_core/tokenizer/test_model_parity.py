@@ -61,7 +61,7 @@ def of_sentencepiece(
     pieces: Sequence[tuple[str, float, int]], *, byte_fallback: bool, charsmap: bytes = b""
 ) -> wp.Tokenizer:
     model = Unigram([score for _, score, _ in pieces], byte_fallback, of_sentencepiece=True)
-    return wp.Tokenizer.of(
+    return wp.Tokenizer.from_spec(
         TokenizerSpec(
             vocab=[piece for piece, _, _ in pieces],
             rules=Metaspace(charsmap),
@@ -77,7 +77,7 @@ def check_ids(tokenizer: wp.Tokenizer, other: Any, given: Sequence[str]) -> None
     wanted = other.encode(list(given))
     bare = replace(PLACES, columns=())
     for options in (bare, bare, PLACES):
-        table = tokenizer.encode_batch(given, options=options).table
+        table = tokenizer.encode_table(given, options=options).table
         assert table["input_ids"].to_pylist() == wanted
 
 

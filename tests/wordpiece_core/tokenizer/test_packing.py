@@ -159,11 +159,11 @@ def test_encoded_batches_are_packed_as_they_are(id_type: str, threads: int) -> N
     texts = ["aaa b", None, "", "c [SEP] d", "bb"] * 200
     tables, row = [], 0
     for size in (400, 0, 599, 1):
-        batch = tokenizer.encode_batch(texts[row : row + size], options=options, threads=threads)
+        batch = tokenizer.encode_table(texts[row : row + size], options=options, threads=threads)
         tables.append(packer.add(batch.table["input_ids"], row))
         row += size
     packed = pa.concat_tables([*tables, packer.finish()])
-    documents = tokenizer.encode(texts, add_special_tokens=False).to_pylist()
+    documents = tokenizer.encode_batch(texts, add_special_tokens=False).to_pylist()
     expected = reference.pack(documents, 6, cls_id=7, sep_id=4, pad_id=1)
     assert packed["input_ids"].to_pylist() == [row.input_ids for row in expected]
     assert packed["document_rows"].to_pylist() == [row.document_rows for row in expected]
@@ -202,7 +202,7 @@ def test_documents_with_tokens_at_their_ends_follow_each_other(
     columns = ("special_tokens_mask", "num_tokens")
     options = EncodingOptions(max_length=5, padding=padding, columns=columns, **marks)
     packer, texts = Packer(tokenizer, options), ["aaa b", None, "", "c [SEP] d", "bb"] * 9
-    documents = tokenizer.encode_batch(texts, options=options.of_documents).table["input_ids"]
+    documents = tokenizer.encode_table(texts, options=options.of_documents).table["input_ids"]
     packed = pa.concat_tables([packer.add(documents, 0), packer.finish()])
     pad_id = 1 if padding else None
     expected = reference.pack(

@@ -92,7 +92,7 @@ def test_tokenizers_of_others(tmp_path: Path, name: str) -> None:
     assert_same(CASES[name], TEXTS)
     ours = load(CASES[name])
     ours.save(tmp_path)
-    assert wp.Tokenizer.load(tmp_path).encode(TEXTS) == ours.encode(TEXTS)
+    assert wp.Tokenizer.load(tmp_path).encode_batch(TEXTS) == ours.encode_batch(TEXTS)
 
 
 @pytest.mark.parametrize("kind", OWN)
@@ -123,7 +123,7 @@ def test_token_types_of_pairs_in_all_rows_of_a_stride() -> None:
     text = "the cat sat on the mat and the dog sat on the log"
     assert_same(sentencepiece_like("t5"), [text, text], max_length=12, stride=2)
     options = wp.EncodingOptions(max_length=12, stride=2, columns=("token_type_ids",))
-    types = load(sentencepiece_like("t5")).encode_batch([text], [text], options=options).table
+    types = load(sentencepiece_like("t5")).encode_table([text], [text], options=options).table
     assert any(1 in row for row in types["token_type_ids"].to_pylist())
 
 
@@ -222,7 +222,7 @@ def test_a_regular_expression_that_takes_too_long_is_an_error_that_names_it() ->
     replace = {"type": "Replace", "pattern": pattern, "content": "a"}
     for part in ({"pre_tokenizer": split}, {"normalizer": replace}):
         with pytest.raises(wp.InputError, match=r'^the regular expression "\(\?:a\|a\)\*b": .*$'):
-            load(of_letters("a") | part).encode_batch(["a" * 30 + "cb"])
+            load(of_letters("a") | part).encode_table(["a" * 30 + "cb"])
 
 
 @pytest.mark.parametrize("kind", ["BPE", "Unigram", "WordPiece"])
@@ -250,4 +250,6 @@ def test_20_000_added_tokens_have_their_ids() -> None:
     tokens = [added(f"<{i}>", 2 + i, special=False) for i in range(20_000)]
     model = {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": "<unk>"}
     ours = load(of_model(model, *tokens))
-    assert ours.encode(["<19999>a<7>"], add_special_tokens=False).to_pylist() == [[20_001, 1, 9]]
+    assert ours.encode_batch(["<19999>a<7>"], add_special_tokens=False).to_pylist() == [
+        [20_001, 1, 9]
+    ]

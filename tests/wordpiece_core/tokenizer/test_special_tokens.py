@@ -14,7 +14,7 @@ TEXT_ALONE = wp.EncodingOptions(add_special_tokens=False, special_tokens_in_text
 
 def split(tokenizer: wp.Tokenizer, text: str) -> list[str]:
     """The tokens of a text without special ones."""
-    ids = tokenizer.encode_batch([text], options=TEXT_ALONE).table["input_ids"][0].as_py()
+    ids = tokenizer.encode_table([text], options=TEXT_ALONE).table["input_ids"][0].as_py()
     return [tokenizer.vocab[i] for i in ids]
 
 

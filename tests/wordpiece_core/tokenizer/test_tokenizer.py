@@ -51,15 +51,15 @@ def test_a_saved_tokenizer_gives_the_same_ids_everywhere(
 ) -> None:
     tok = wp.Tokenizer(vocab, **options)
     tok.save(tmp_path)
-    ids = tok.encode(TEXTS).to_pylist()
+    ids = tok.encode_batch(TEXTS).to_pylist()
     assert AutoTokenizer.from_pretrained(tmp_path)(TEXTS)["input_ids"] == ids
     other = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     assert [row.ids for row in other.encode_batch(TEXTS)] == ids
-    bare = tok.encode(TEXTS, add_special_tokens=False).to_pylist()
+    bare = tok.encode_batch(TEXTS, add_special_tokens=False).to_pylist()
     assert [row.ids for row in other.encode_batch(TEXTS, add_special_tokens=False)] == bare
     loaded = wp.Tokenizer.load(tmp_path)
     assert loaded.digest == tok.digest
-    assert loaded.encode(TEXTS).to_pylist() == ids
+    assert loaded.encode_batch(TEXTS).to_pylist() == ids
 
 
 @given(
@@ -77,11 +77,11 @@ def test_both_scopes_of_unknown_are_the_references(word: str, scope: str) -> Non
 def test_arrays_of_any_kind_of_text_are_taken(vocab: list[str], kind: pa.DataType) -> None:
     tok = wp.Tokenizer(vocab)
     texts = pa.array([*TEXTS, None])
-    assert tok.encode(texts.cast(kind)).equals(tok.encode(texts))
-    assert tok.encode(texts.cast(kind)[3:]).equals(tok.encode(texts[3:]))
-    assert tok.encode(texts.dictionary_encode()).equals(tok.encode(texts))
+    assert tok.encode_batch(texts.cast(kind)).equals(tok.encode_batch(texts))
+    assert tok.encode_batch(texts.cast(kind)[3:]).equals(tok.encode_batch(texts[3:]))
+    assert tok.encode_batch(texts.dictionary_encode()).equals(tok.encode_batch(texts))
     with pytest.raises(wp.InputError, match="int64"):
-        tok.encode(pa.array([1]))
+        tok.encode_batch(pa.array([1]))
 
 
 def test_an_id_outside_the_vocabulary_is_named(vocab: list[str]) -> None:
@@ -93,7 +93,7 @@ def test_a_tokenizer_survives_pickling(vocab: list[str]) -> None:
     tok = wp.Tokenizer(vocab, lowercase=False, unk_scope="character")
     again = pickle.loads(pickle.dumps(tok))
     assert again.digest == tok.digest
-    assert again.encode(TEXTS).equals(tok.encode(TEXTS))
+    assert again.encode_batch(TEXTS).equals(tok.encode_batch(TEXTS))
 
 
 def test_a_published_vocabulary_is_loaded_with_the_options_given(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_wrong_option_is_named(vocab: object, options: dict[str, object], said
 
 def test_what_is_no_string_is_an_input_error() -> None:
     with pytest.raises(wp.InputError, match="texts"):
-        wp.Tokenizer(["[UNK]"]).encode([1])
+        wp.Tokenizer(["[UNK]"]).encode_batch([1])
     with pytest.raises(wp.InputError, match="token 3 is not a string"):
         wp.Tokenizer(["[UNK]", 3])
 

@@ -69,9 +69,9 @@ def check_refused_or_of_library(place: Path, path: Path, reason: str) -> None:
                 theirs = peer.encode(text).ids
             except Exception:
                 with pytest.raises(wp.InputError, match=r"^text 0: the library"):
-                    mine.encode([text])
+                    mine.encode_batch([text])
             else:
-                assert mine.encode([text]).to_pylist() == [theirs]
+                assert mine.encode_batch([text]).to_pylist() == [theirs]
         reason = reason.partition(";")[0]
     assert message.startswith(str(path))
     assert reason in message
@@ -207,7 +207,7 @@ def test_a_config_beside_a_vocab_txt_is_taken_as_transformers_takes_it(
     directory = with_file(tmp_path, "tokenizer_config.json", value, whole=False)
     theirs = AutoTokenizer.from_pretrained(directory)
     mine = wp.Tokenizer.load(directory)
-    assert mine.encode(TEXTS).to_pylist() == theirs(TEXTS)["input_ids"]
+    assert mine.encode_batch(TEXTS).to_pylist() == theirs(TEXTS)["input_ids"]
     mine.save(tmp_path / "again")
     assert wp.Tokenizer.load(tmp_path / "again").digest == mine.digest
 
@@ -328,7 +328,7 @@ def test_a_vocabulary_with_capital_letters_is_taken_as_cased_and_that_is_said(
     for place in (path, tmp_path):
         with pytest.warns(wp.TakenAsCasedWarning, match="has capital letters: taken as cased"):
             mine = wp.Tokenizer.load(place)
-        assert mine.encode(texts).to_pylist() == theirs(texts)["input_ids"]
+        assert mine.encode_batch(texts).to_pylist() == theirs(texts)["input_ids"]
         assert mine.digest == wp.Tokenizer.load(place, lowercase=False).digest
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -400,7 +400,7 @@ def test_a_wrong_type_anywhere_is_an_input_error_or_does_no_harm(tmp_path: Path,
     for value in wrongly_typed(BESIDE.get(name) or json.loads(path.read_text())):
         path.write_text(json.dumps(value))
         try:
-            wp.Tokenizer.load(tmp_path).encode(["a ab"])
+            wp.Tokenizer.load(tmp_path).encode_batch(["a ab"])
         except wp.InputError as error:
             faults.append(str(error))
     assert len(faults) > 5

@@ -38,14 +38,14 @@ OF_BYTES: dict[str, Any] = {"model": "bpe", "word_boundary": BYTES, "pre_tokeniz
 def base_of(table: dict[str, int], more: int, unused: list[str]) -> wp.Tokenizer:
     """A tokenizer of bytes, with tokens that no merge makes at the end."""
     trained = wp.train(table, vocab_size=257 + more, **OF_BYTES)
-    spec = trained.spec(wp.TextOptions(pre_tokenizer="gpt2"))
+    spec = trained.tokenizer_spec(wp.TextOptions(pre_tokenizer="gpt2"))
     vocab = [*spec.vocab, *(token for token in unused if token not in spec.vocab)]
-    return wp.Tokenizer.of(type(spec)(**vars(spec) | {"vocab": vocab}))
+    return wp.Tokenizer.from_spec(type(spec)(**vars(spec) | {"vocab": vocab}))
 
 
 def ids_of(tokenizer: wp.Tokenizer, texts: list[str]) -> list[list[int]]:
     """Encode texts, and check that `tokenizers` gives the same ids with the written files."""
-    ids: list[list[int]] = tokenizer.encode(texts, add_special_tokens=False).to_pylist()
+    ids: list[list[int]] = tokenizer.encode_batch(texts, add_special_tokens=False).to_pylist()
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save(folder)
         theirs = tokenizers.Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
@@ -90,7 +90,9 @@ def test_the_kernel_extends_bpe_as_the_reference(
 @pytest.mark.parametrize("ignores", [False, True])
 def test_added_tokens_behind_the_model_keep_their_ids(ignores: bool, tmp_path: Path) -> None:
     base = wp.train({"ab": 5, " ab": 3}, vocab_size=259, **OF_BYTES)
-    wp.Tokenizer.of(base.spec(wp.TextOptions(pre_tokenizer="llama3"))).save(tmp_path)
+    wp.Tokenizer.from_spec(base.tokenizer_spec(wp.TextOptions(pre_tokenizer="llama3"))).save(
+        tmp_path
+    )
     path = tmp_path / "tokenizer.json"
     value = json.loads(path.read_text())
     value["model"]["ignore_merges"] = ignores
@@ -163,7 +165,9 @@ def test_bpe_of_characters_is_extended_behind_its_merges(
     replaced = {row["new_id"]: row["old_ids"] for row in mine.replaced.to_pylist()}
     for before, ids in zip(ids_of(base, texts), after, strict=True):
         assert [old for token in ids for old in replaced.get(token, [token])] == before
-    covered = {token for word in table for token in mine.tokenizer().encode([word]).to_pylist()[0]}
+    covered = {
+        token for word in table for token in mine.tokenizer().encode_batch([word]).to_pylist()[0]
+    }
     assert {*range(len(base.vocab), len(mine.vocab))} & covered or not mine.new_tokens
 
 
@@ -172,7 +176,7 @@ def test_other_models_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="a sentencepiece model cannot be extended"):
         wp.extend(wp.Tokenizer.load(tmp_path / "spiece.model"), {"ab": 1}, new_tokens=1)
     base = wp.train({"ab": 3}, vocab_size=258, **OF_BYTES)
-    tokenizer = wp.Tokenizer.of(base.spec(wp.TextOptions(pre_tokenizer="gpt2")))
+    tokenizer = wp.Tokenizer.from_spec(base.tokenizer_spec(wp.TextOptions(pre_tokenizer="gpt2")))
     for option in ({"criterion": "likelihood"}, {"new_characters": 3}):
         with pytest.raises(
             OptionError, match=f"{next(iter(option))}: only for WordPiece; remove it"

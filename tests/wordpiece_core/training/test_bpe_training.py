@@ -215,7 +215,7 @@ def test_tokenizers_learns_the_same_but_for_ties(boundary: str) -> None:
 def test_the_tokenizer_has_each_merge_once_by_ids() -> None:
     table = {"abc": 5, "ab": 4, "bc": 4, "aabc": 1}
     result = wp.train(table, model="bpe", word_boundary="▁", vocab_size=40)
-    model = result.spec(wp.TextOptions()).model
+    model = result.tokenizer_spec(wp.TextOptions()).model
     assert isinstance(model, Bpe)
     assert (model.word_boundary, model.byte_fallback) == ("▁", False)
     named = [(result.vocab[left], result.vocab[right]) for left, right in model.merges]
@@ -231,7 +231,7 @@ def test_a_pair_that_is_merged_twice_keeps_its_first_rank() -> None:
     assert_equal(result, bpe_training.train(table, 200))
     pairs = [(row["left"], row["right"]) for row in result.merges.to_pylist()]
     assert pairs.count(("y", "xa</w>")) == 2
-    model = result.spec(wp.TextOptions()).model
+    model = result.tokenizer_spec(wp.TextOptions()).model
     assert isinstance(model, Bpe)
     ids = {token: i for i, token in enumerate(result.vocab)}
     assert model.merges == list(dict.fromkeys((ids[left], ids[right]) for left, right in pairs))
@@ -285,6 +285,6 @@ def test_the_text_of_the_tokenizer_has_to_be_that_of_the_words() -> None:
     of_words = wp.train({"ab": 1}, model="bpe", vocab_size=300, **BYTES)
     assert of_gpt2.vocab == of_words.vocab
     with pytest.raises(OptionError, match="bert, but the training words include the spaces"):
-        of_gpt2.spec(wp.TextOptions())
+        of_gpt2.tokenizer_spec(wp.TextOptions())
     with pytest.raises(OptionError, match="gpt2, but the training words do not include the"):
-        of_words.spec(wp.TextOptions(pre_tokenizer="gpt2"))
+        of_words.tokenizer_spec(wp.TextOptions(pre_tokenizer="gpt2"))

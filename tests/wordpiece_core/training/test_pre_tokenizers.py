@@ -112,8 +112,8 @@ def test_a_trained_tokenizer_has_the_same_ids_in_tokenizers(
     rows = [*CORPUS[:50], *texts("more"), "a<|endoftext|>b [MASK] c"]
     adds = ours.adds_special_tokens
     expected = [encoding.ids for encoding in theirs.encode_batch(rows)]
-    assert ours.encode(rows, add_special_tokens=adds).to_pylist() == expected
-    assert again.encode(rows, add_special_tokens=adds).to_pylist() == expected
+    assert ours.encode_batch(rows, add_special_tokens=adds).to_pylist() == expected
+    assert again.encode_batch(rows, add_special_tokens=adds).to_pylist() == expected
     assert (again.spec.library, again.digest) == (None, ours.digest)
     assert [ours.decode(ids) for ids in expected] == [theirs.decode(ids) for ids in expected]
 

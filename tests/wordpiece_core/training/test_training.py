@@ -219,7 +219,7 @@ def test_a_dropped_character_stays_out_though_a_special_token_is_spelt_like_it()
 @pytest.mark.parametrize("word", ["Hug", "café", "हिन्दी", "hug"])
 def test_the_tokenizer_of_a_training_knows_its_words(word: str, model: str) -> None:
     tokenizer = wp.train({word: 9, word * 2: 5}, model=model, vocab_size=40).tokenizer()
-    assert tokenizer.unk_id not in tokenizer.encode([word]).to_pylist()[0]
+    assert tokenizer.unk_id not in tokenizer.encode_batch([word]).to_pylist()[0]
     assert tokenizer.spec.text.lowercase == (word == "hug")
 
 
@@ -245,7 +245,11 @@ def test_special_tokens_and_roles_of_any_names_are_those_of_transformers(
         again = wp.Tokenizer.load(tmp_path / str(seed))
         for text in (" ".join(special) + " hug", "".join(special), "hug[PAD]pug [MASK] <s>x"):
             added = {"add_special_tokens": ours.adds_special_tokens}
-            ids = ours.encode([text], **added).to_pylist()
+            ids = ours.encode_batch([text], **added).to_pylist()
             assert {ours.ids[token] for token in special if token in text} <= {*ids[0]}
-            assert ids == again.encode([text], **added).to_pylist() == theirs([text])["input_ids"]
+            assert (
+                ids
+                == again.encode_batch([text], **added).to_pylist()
+                == theirs([text])["input_ids"]
+            )
         assert {role: getattr(theirs, role) for role in roles} == roles

@@ -103,7 +103,7 @@ def test_pieces_and_scores_are_those_of_the_reference(
     expected = unigram_training.train(table, size, **options)
     mine = quiet_train(table, vocab_size=size, **options)
     assert mine.vocab == list(expected)
-    assert mine.spec(wp.TextOptions()).model.scores == list(expected.values())
+    assert mine.tokenizer_spec(wp.TextOptions()).model.scores == list(expected.values())
 
 
 @given(TABLES, st.integers(2, 8), st.integers(1, 30), st.sampled_from([1, 2, 50]))
@@ -131,7 +131,7 @@ def test_the_words_of_real_text_give_the_pieces_of_the_reference(options: dict[s
     mine = wp.train(words, model="unigram", vocab_size=size, **options)
     assert len(mine.vocab) == size
     assert mine.vocab == list(expected)
-    assert mine.spec(wp.TextOptions()).model == Unigram(
+    assert mine.tokenizer_spec(wp.TextOptions()).model == Unigram(
         list(expected.values()), options.get("byte_fallback", False)
     )
 
@@ -179,7 +179,7 @@ def trained(
     symbols = InMemory(lambda: iter(batches)).run(lambda: training.character_passes(options))
     start = training.Characters.of(symbols["symbols"][0].batch, options)
     algorithm = training.UnigramTraining(
-        *(training.Characters.of_plain(start.plain()), options, RoundBudget(**budget)),
+        *(training.Characters.from_dict(start.to_dict()), options, RoundBudget(**budget)),
         words=len(whole),
         counting_memory=memory,
         threads=2,

@@ -1,0 +1,63 @@
+"""Count words in memory, into a table that carries the options that split its text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import pyarrow as pa
+
+from wordpiece_core import _kernel
+from wordpiece_core.declared import Form, job
+from wordpiece_core.options import TextOptions
+from wordpiece_core.tokenizer.tokenizer import Texts, text_array
+
+TEXT_KEY = b"wordpiece.text"
+"""Key of the text options in the metadata of a word table, as JSON."""
+TABLE_BYTES = 256 << 20  # memory for counting; beyond it, partial tables are merged
+UNIT = 1 << 32  # weight that leaves counts unchanged
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedTexts(TextOptions):
+    """Arguments of `count_words`."""
+
+    texts: Annotated[Texts, Form("", check=lambda value: value)] = field(kw_only=False)
+    """Texts: a list, an Arrow array, or one string. Nulls are skipped."""
+
+
+@job(CountedTexts)
+def count_words(options: CountedTexts) -> pa.Table:
+    """Count the words of texts in memory. Returns a table of `word: string` and `count: int64`,
+    ordered by count (descending), then by word, which carries the text options for `train`.
+
+    Raises:
+        OptionError: For a wrong option.
+        InputError: For a value that is not text.
+
+    >>> words = count_words(["Hug a pug", "Hug", None], lowercase=False)
+    >>> words.to_pylist()
+    [{'word': 'Hug', 'count': 2}, {'word': 'a', 'count': 1}, {'word': 'pug', 'count': 1}]
+    """
+    text, texts = options.select(TextOptions), text_array(options.texts)
+    counter = _kernel.WordCounter(text.for_kernel(), most_bytes=TABLE_BYTES)
+    tables = []
+    while len(texts):
+        texts = texts[counter.count(texts) :]
+        tables += [batch for _, _, _, batch in counter.take(1)] if counter.is_full else []
+    tables += [batch for _, _, _, batch in counter.take(1)]
+    words = pa.record_batch(_kernel.weigh_sorted_words(tables, [UNIT] * len(tables), min_count=1))
+    return with_text(pa.Table.from_batches([words]), text)
+
+
+def with_text(words: pa.Table, text: TextOptions) -> pa.Table:
+    """Return a word table that carries the options that split its text."""
+    return words.replace_schema_metadata({TEXT_KEY: json.dumps(text.to_dict())})
+
+
+def text_of(words: object) -> TextOptions | None:
+    """Return the options that split the text of a word table, if it carries them."""
+    metadata = words.schema.metadata if isinstance(words, pa.Table | pa.RecordBatch) else None
+    value = (metadata or {}).get(TEXT_KEY)
+    return None if value is None else TextOptions(**json.loads(value))
