@@ -4,7 +4,7 @@
 >>> words = wp.count_words(["hug " * 10, "pug " * 5, "pun " * 12])
 >>> tok = wp.train(words, vocab_size=14, min_pair_count=1).tokenizer()
 >>> tok.tokenize("hug pun"), tok.encode("hug pun")
-(['hug', 'pu', '##n'], [2, 12, 13, 5, 3])
+(['hug', 'pun'], [2, 12, 13, 3])
 
 `wordpiece_core.reference` has the same algorithms in plain Python: the specification.
 """

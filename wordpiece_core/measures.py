@@ -159,15 +159,17 @@ SUMS = tuple(f.name for f in fields(Measures) if f.name not in ("vocab_size", "u
 
 
 def measure(tokenizer: Tokenizer, chunks: Any, counts: Any) -> Measures:
-    """Measures a tokenizer on chunks of text, each of which counts as often as it occurs.
+    """Measure a tokenizer on chunks of text.
 
     Args:
-        tokenizer: The tokenizer.
-        chunks: Strings, as an Arrow array or a list: what is between white space, or words.
-        counts: How often each occurs, int64.
+        chunks: Text between white space, or words: an Arrow array of strings, or a list.
+        counts: Number of times that each chunk occurs, int64.
 
-    Raises InputError for a chunk that is null, a count that is null or negative, and sums above
-    2^63 - 1.
+    Raises InputError for a null chunk, a null or negative count, and sums above 2^63 - 1.
+
+    >>> measures = measure(Tokenizer(["[UNK]", "hug", "##s"]), ["hugs", "hug"], [3, 4])
+    >>> measures.words, measures.tokens
+    (7, 10)
     """
     batch = pa.record_batch([_array(chunks, pa.string()), _array(counts, pa.int64())], TABLE)
     sums = _kernel.Measurer(vocab_size=len(tokenizer), unk_id=tokenizer.unk_id)

@@ -244,8 +244,10 @@ def without_times(manifest: bytes) -> bytes:
     """Return a manifest without the times of the inputs and the last commit."""
     value = json.loads(manifest)
     value.pop("commit", None)
-    for note in (*value.get("shards", ()), *value.get("sources", ())):
-        note["source"] = note["source"].get("bytes")
+    value.pop("output_bytes", None)
+    for record in (*value.get("shards", ()), *value.get("sources", ())):
+        record["source"] = record["source"].get("bytes")
+        record.pop("output_bytes")
     return json.dumps(value).encode()
 
 

@@ -48,7 +48,12 @@ runs: those say how text is handled."""
 
 @dataclass(frozen=True)
 class TokenizerSpec:
-    """Everything that the ids of a tokenizer depend on."""
+    """Everything that the ids of a tokenizer depend on.
+
+    >>> from wordpiece_core import Tokenizer
+    >>> Tokenizer(["[UNK]", "hug", "##s"]).spec.vocab
+    ['[UNK]', 'hug', '##s']
+    """
 
     vocab: Sequence[str]
     text: TextOptions = field(default_factory=TextOptions)

@@ -410,7 +410,7 @@ before = {**os.environ}, [*warnings.filters], logging.getLogger().filters[:], th
 handlers = {s: signal.getsignal(s) for s in signal.valid_signals()}
 import pipelines, wordpiece_core as wp
 for path in sys.argv[1:]:
-    wp.Tokenizer.load(path).encode(["the"], add_special_tokens=False)
+    wp.Tokenizer.load(path).encode_batch(["the"], add_special_tokens=False)
 pipelines.count("a.txt", output="words", quiet=True)
 after = {**os.environ}, [*warnings.filters], logging.getLogger().filters[:], threading.excepthook
 ours = [f for f in after[1] if f not in before[1] and "wordpiece" in str(f)]
