@@ -41,8 +41,8 @@ from wordpiece_core.declared import Form, Ge, Options, refusal, with_options
 from wordpiece_core.errors import InputError, OptionError, one_line, opt, shown
 from wordpiece_core.option_types import Column, Count, WorkerMemory, path
 from wordpiece_core.options import SpecialTokens
-from wordpiece_core.tokenizer.files import tokens_in_texts
 from wordpiece_core.tokenizer.models import AddedToken
+from wordpiece_core.tokenizer.spec import tokens_in_texts
 from wordpiece_core.uri import absolute
 
 MIN_PARTITIONS = 64  # of words, by hash; no result depends on their number

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from wordpiece_core.measures import measure as measure
     from wordpiece_core.options import EncodingOptions as EncodingOptions
     from wordpiece_core.options import TextOptions as TextOptions
-    from wordpiece_core.tokenizer.files import TokenizerSpec as TokenizerSpec
     from wordpiece_core.tokenizer.library import EncodedByLibraryWarning as EncodedByLibraryWarning
     from wordpiece_core.tokenizer.packing import Packer as Packer
     from wordpiece_core.tokenizer.reading import TakenAsCasedWarning as TakenAsCasedWarning
+    from wordpiece_core.tokenizer.spec import TokenizerSpec as TokenizerSpec
     from wordpiece_core.tokenizer.tokenizer import EncodedTable as EncodedTable
     from wordpiece_core.tokenizer.tokenizer import Tokenizer as Tokenizer
     from wordpiece_core.training.extension import ExtensionResult as ExtensionResult
@@ -47,7 +47,7 @@ _MODULES = {
     "errors": ("InputError", "OptionError", "OutputError", "WordpieceError"),
     "measures": ("Measures", "measure"),
     "options": ("EncodingOptions", "TextOptions"),
-    "tokenizer.files": ("TokenizerSpec",),
+    "tokenizer.spec": ("TokenizerSpec",),
     "tokenizer.library": ("EncodedByLibraryWarning",),
     "tokenizer.packing": ("Packer",),
     "tokenizer.tokenizer": ("EncodedTable", "Tokenizer"),

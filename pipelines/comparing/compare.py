@@ -21,8 +21,7 @@ from wordpiece_core import TakenAsCasedWarning, TextOptions, Tokenizer
 from wordpiece_core.errors import InputError, collected_warnings, opt
 from wordpiece_core.measures import Measures, overlap, parity, tokens_of
 from wordpiece_core.option_types import path, paths
-from wordpiece_core.text_parts import GPT2, WHITESPACE
-from wordpiece_core.tokenizer.models import ByteLevel
+from wordpiece_core.text_parts import WHITESPACE
 
 SCHEMA = pa.schema(
     [
@@ -185,6 +184,5 @@ def _lost(of_table: TextOptions, tokenizer: Tokenizer) -> Iterator[str]:
             yield text
     if of_table.pre_tokenizer == WHITESPACE:  # as in measuring
         return
-    is_gpt2 = isinstance(spec.rules, ByteLevel)
-    if of_table.pre_tokenizer != (GPT2 if is_gpt2 else own["pre_tokenizer"]):
+    if of_table.pre_tokenizer != own["pre_tokenizer"]:
         yield f"split as {opt.pre_tokenizer} {of_table.pre_tokenizer} splits text"

@@ -51,7 +51,7 @@ from wordpiece_core import Tokenizer, _kernel
 from wordpiece_core.errors import InputError, OptionError, WordpieceError, opt
 from wordpiece_core.measures import Measures, measure
 from wordpiece_core.option_types import path
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.uri import absolute, join
 
 MIN_PARTITION_BYTES = 8 << 20  # of text

@@ -61,8 +61,8 @@ from pipelines.progress import Progress
 from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.option_types import path, paths
 from wordpiece_core.options import TextOptions
-from wordpiece_core.tokenizer.files import tokens_in_texts
 from wordpiece_core.tokenizer.models import AddedToken
+from wordpiece_core.tokenizer.spec import tokens_in_texts
 from wordpiece_core.uri import is_uri
 
 RANGE_BYTES = 4 << 20  # minimum bytes of input per element

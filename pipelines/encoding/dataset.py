@@ -42,7 +42,7 @@ from pipelines.io.owned import OF_REPOSITORIES, OwnedDirectory
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.errors import OptionError, OutputError, short
 from wordpiece_core.storage import Entry
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.uri import inside, is_plain_name, join
 
 MANIFEST = ".manifest.json"

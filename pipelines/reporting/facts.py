@@ -10,7 +10,7 @@ from pipelines.reporting.vocabulary import TrainingLog, words_of_text
 from wordpiece_core.measures import RARE, Measures
 from wordpiece_core.symbols import BYTES
 from wordpiece_core.tokenizer.bytes_as_text import readable
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 GENERATOR = '<meta name="generator" content="wordpiece report">'
 """Marks a page as written by this program."""

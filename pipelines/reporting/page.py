@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from heapq import nsmallest
@@ -32,8 +31,9 @@ from wordpiece_core import Tokenizer, __version__
 from wordpiece_core.errors import OptionError
 from wordpiece_core.measures import Measures, parity, tokens_of
 from wordpiece_core.tokenizer.composing import text_options
-from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe, Composed, Unigram, model_name
+from wordpiece_core.tokenizer.models import Bpe, Unigram, WordPiece, model_name
+from wordpiece_core.tokenizer.parts import types
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.visible import visible
 
 ONLY = 60  # tokens of one vocabulary alone
@@ -231,13 +231,13 @@ def _preparation(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield the options by which the tokenizer prepares text, and their values."""
     for name, value in _text_options(facts.spec).items():
         yield name.replace("_", " "), "as lowercase" if value is None else _value(value)
-    if facts.spec.model is None:
+    if isinstance(facts.spec.model, WordPiece):
         yield "continuing prefix", _value(facts.spec.continuing_prefix)
         yield "longest word, in characters", _value(facts.spec.max_word_length)
     else:
         yield "model", model_name(facts.spec.model)
         if isinstance(facts.spec.model, Bpe):
-            yield "word boundary", _value(facts.spec.model.word_boundary)
+            yield "word boundary", _value(facts.spec.word_boundary)
     if isinstance(facts.spec.model, Bpe | Unigram):
         yield "byte fallback", _value(facts.spec.model.byte_fallback)
     yield "special tokens", _value(facts.spec.special_tokens)
@@ -248,16 +248,8 @@ def _text_options(spec: TokenizerSpec) -> dict[str, Any]:
     `tokenizer.json`."""
     with suppress(OptionError):
         return vars(text_options(spec))
-    if not isinstance(spec.rules, Composed):
-        return vars(spec.text)
-    parts = {"normalizer": spec.rules.normalizer, "pre_tokenizer": spec.rules.pre_tokenizer}
-    return {name: _kinds(part) for name, part in parts.items()}
-
-
-def _kinds(part: str | None) -> list[str]:
-    value = {} if part is None else json.loads(part)
-    steps = value.get("normalizers") or value.get("pretokenizers") or [value]
-    return [step["type"] for step in steps if step]
+    parts = {"normalizer": spec.normalizer, "pre_tokenizer": spec.pre_tokenizer}
+    return {name: types(part) for name, part in parts.items()}
 
 
 def _value(value: Any) -> str:

@@ -142,7 +142,7 @@ def tokens_of_words(tokenizer: Tokenizer, words: pa.Array) -> tuple[pa.ListArray
     """Return the tokens of each word after a space, and the unknown token if the tokenizer has one.
     Tokens that continue a word begin with `##`, as in WordPiece."""
     kind = pa.list_(pa.string())
-    unknown, encoder = tokenizer.spec.tokens_by_role.get("unk_token"), tokenizer.kernel
+    unknown, encoder = tokenizer.spec.roles.get("unk_token"), tokenizer.kernel
     if isinstance(encoder, LibraryEncoder):
         return pa.array(encoder.tokens_of_chunks(words.to_pylist()), kind), unknown
     ids = tokenizer.encode_batch(as_in_text(tokenizer, words), add_special_tokens=False)

@@ -10,7 +10,7 @@ from pipelines.io import outputs
 from pipelines.training.tokenizer_directory import RUN, TRAINING
 from wordpiece_core import storage
 from wordpiece_core.symbols import SPECIAL_TOKENS
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.vocabulary import is_unused
 from wordpiece_core.training.vocab_sizes import at_size, least_size, merged_tokens
 from wordpiece_core.uri import join

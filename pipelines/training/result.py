@@ -11,7 +11,7 @@ from pipelines.summary import corpus_lines
 from pipelines.training.coverage import Coverage
 from wordpiece_core import Tokenizer
 from wordpiece_core.summary import Summarized
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 
 @dataclass(frozen=True, repr=False)

@@ -24,7 +24,7 @@ from pipelines.io.publishing import STAGING, Publication
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OptionError, OutputError, opt, short
 from wordpiece_core.options import ExtensionOptions, TextOptions, TrainingOptions, defaults
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.writing import TOKENIZER_FILES, tokenizer_files
 from wordpiece_core.training.extension import NEW_TOKENS
 from wordpiece_core.training.train import MERGES, PIECES

@@ -24,7 +24,7 @@ from pipelines.training.words import (
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.option_types import path
 from wordpiece_core.options import TrainingOptions
-from wordpiece_core.tokenizer.files import tokens_in_texts
+from wordpiece_core.tokenizer.spec import tokens_in_texts
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.train import TrainingResult, fewer_tokens
 

@@ -28,8 +28,8 @@ from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.option_types import path, paths
 from wordpiece_core.storage import check_writable
 from wordpiece_core.tokenizer.composing import splits_as
-from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import AddedToken
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.train import MERGES
 from wordpiece_core.uri import sibling
@@ -215,7 +215,7 @@ def check_same_text(table: WordTable, tokenizer: TokenizerSpec) -> None:
     if table.text is None or splits_as(tokenizer, table.text):
         return
     words, wanted = table.text.resolved(), tokenizer.text.resolved()
-    names = [] if tokenizer.rules is not None else [n for n in words if words[n] != wanted[n]]
+    names = [n for n in words if words[n] != wanted[n]] if tokenizer.words.is_by_options else []
     name, has = (names[0], wanted[names[0]]) if names else ("pre_tokenizer", "another one")
     raise OptionError(
         f"{opt[name]}: {table.path} was counted with {words[name]}, but the tokenizer has {has};"

@@ -38,7 +38,7 @@ from pipelines.io.publishing import STAGING, Publication
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OptionError, opt, short
 from wordpiece_core.options import ExtensionOptions, TrainingOptions, defaults
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.rounds import FinishedRound
 from wordpiece_core.training.starting import Start, start_from_dict

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wordpiece_core import _kernel, reference
-from wordpiece_core.tokenizer.files import tokens_in_texts
+from wordpiece_core.tokenizer.spec import tokens_in_texts
 
 from .strategies import odd_text, word_tables
 from .test_text import COMBINATIONS, SWITCHES, UNCASED, Switches, words_by_tokenizers

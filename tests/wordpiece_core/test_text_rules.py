@@ -17,8 +17,9 @@ from tokenizers import pre_tokenizers
 from wordpiece_core import TextOptions, _kernel
 from wordpiece_core.errors import InputError, OptionError
 from wordpiece_core.reference.pre_tokenizers import gpt2_words
-from wordpiece_core.tokenizer.kernel_parts import kernel_rules
-from wordpiece_core.tokenizer.models import Metaspace
+from wordpiece_core.symbols import SPACE_MARK
+from wordpiece_core.tokenizer.parts import AT_MARKS, sentencepiece_normalizer
+from wordpiece_core.tokenizer.words import Words
 
 from ..quick import parametrize
 from .sentencepiece_models import charsmap, processor
@@ -92,9 +93,15 @@ def test_gpt2_takes_text_as_it_is() -> None:
 @cache
 def of_sentencepiece(rule: str, collapse: bool, dummy: bool) -> tuple[Any, Any]:
     compiled = charsmap(rule)
-    options = Metaspace(compiled, collapse_spaces=collapse, prepend="always" if dummy else "never")
     theirs = processor(compiled, collapse=collapse, dummy_prefix=dummy)
-    return kernel_rules(options), theirs
+    return rules_of(compiled, collapse, dummy), theirs
+
+
+def rules_of(compiled: bytes, collapse: bool = True, dummy: bool = True) -> Any:
+    """Return the rules of a sentencepiece model whose pieces do not cross words."""
+    options = {"add_dummy_prefix": dummy, "remove_extra_whitespaces": collapse}
+    part = sentencepiece_normalizer(compiled, **options)
+    return Words(None, SPACE_MARK, (part,), (AT_MARKS,), is_metaspace=True).rules()
 
 
 def normalized(text: str, rules: Any) -> str:
@@ -134,4 +141,4 @@ def damaged_maps() -> list[bytes]:
 @pytest.mark.parametrize("compiled", damaged_maps())
 def test_a_damaged_map_is_refused(compiled: bytes) -> None:
     with pytest.raises(InputError, match="map of characters"):
-        kernel_rules(Metaspace(compiled))
+        rules_of(compiled)

@@ -1,4 +1,24 @@
-"""Tokenizers: encoding texts (`tokenizer`, `packing`), what a tokenizer is
-(`files`, `models`), writing and reading it (`writing`, `reading`, `vocabulary`, and a file for each
-format in `formats`), showing why a word is segmented as it
-is (`inspection`), and those that the library `tokenizers` encodes with (`library`)."""
+"""Tokenizers.
+
+tokenizer.py             Tokenizer: text to ids, and back
+spec.py                  TokenizerSpec: the parts of a tokenizer.json, and roles of tokens
+models.py                the model, added tokens, post-processor
+parts.py                 normalizers, pre-tokenizers and decoders as JSON objects
+words.py                 the plan of the kernel for normalizers and pre-tokenizers
+families.py              BERT, GPT-2, and trained vocabularies as specifications
+composing.py             text options with the words of a tokenizer
+kernel_model.py          models as the kernel takes them
+reading.py, writing.py   directories, files, and names on the Hub
+formats/                 one module per file format
+vocabulary.py            vocab.txt
+by_class.py              directories whose class builds its own tokenizer
+hub_names.py             names on the Hub
+library.py               tokenizers that the library tokenizers runs
+original_library.py      the library that a file belongs to, for `check`
+packing.py               rows of one length
+decoders.py, decoding.py tokens to text
+inspection.py            why a word is segmented as it is
+segmentation_reasons.py  the merges and scores behind it
+word_pieces.py           tokens of any model in the notation of WordPiece
+bytes_as_text.py         byte tokens as text
+"""

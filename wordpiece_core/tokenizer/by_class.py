@@ -14,12 +14,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, is_fault, one_line
-from wordpiece_core.tokenizer.files import ROLE_NAMES
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.merges_files import GPT2_CLASS, ROBERTA_CLASS
 from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES
 from wordpiece_core.tokenizer.formats.tekken import TEKKEN
 from wordpiece_core.tokenizer.formats.tiktoken_ranks import RANK_NAMES
+from wordpiece_core.tokenizer.spec import ROLE_NAMES
 
 TAKES_FILE = {"PreTrainedTokenizer", "TokenizersBackend", "PythonBackend"}
 """The classes that take a `tokenizer.json` as it is, without "Fast"."""

@@ -1,10 +1,8 @@
-"""Tokenizers whose words are those of normalizers and pre-tokenizers by name (`text_parts`)."""
+"""Text options with the words of a tokenizer."""
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
-from dataclasses import replace
 
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.options import TextOptions
@@ -14,61 +12,36 @@ from wordpiece_core.text_parts import (
     NORMALIZERS,
     PRE_TOKENIZERS,
     names_of_pre_tokenizers,
-    pre_tokenizer_parts,
-    sequence,
 )
-from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec
-from wordpiece_core.tokenizer.formats.tokenizer_json import byte_level, decoder_of
-from wordpiece_core.tokenizer.formats.tokenizer_json_parts import parts
-from wordpiece_core.tokenizer.models import ByteLevel, Composed, Metaspace
-
-
-def composed(spec: TokenizerSpec) -> TokenizerSpec:
-    """The spec of a model whose words are those of its text options, with the parts that they stand
-    for as its rules: as it is read from the `tokenizer.json` that is written of it."""
-    normalizer, pre_tokenizer = _parts_of(spec.text, spec.word_boundary)
-    plain = replace(spec, text=AS_IT_IS)
-    decoder = json.dumps(decoder_of(plain))
-    rules = Composed(normalizer, pre_tokenizer, spec.word_boundary == BYTES, decoder)
-    return replace(plain, rules=rules)
-
-
-def _parts_of(text: TextOptions, word_boundary: str | None) -> tuple[str | None, str | None]:
-    """The normalizer and the pre-tokenizer of text options, as JSON."""
-    normalizer, pre_tokenizer = text.composed
-    if word_boundary == BYTES:
-        by_bytes = byte_level(ByteLevel(), use_regex=False)
-        steps = [*pre_tokenizer_parts(text.pre_tokenizers), by_bytes]
-        pre_tokenizer = sequence(steps, "pretokenizers")
-    return normalizer, pre_tokenizer
+from wordpiece_core.tokenizer.parts import normalizers_of, pre_tokenizers_of
+from wordpiece_core.tokenizer.spec import TokenizerSpec
+from wordpiece_core.tokenizer.words import AS_IT_IS
 
 
 def text_options(spec: TokenizerSpec) -> TextOptions:
-    """The text options whose words are those of a tokenizer. OptionError if there are none."""
-    if spec.rules is None:
+    """Return the text options that split text into the words of a tokenizer. Raises OptionError if
+    there are none."""
+    words = spec.words
+    if words.is_by_options or spec.library is not None:
         return spec.text
-    if isinstance(spec.rules, Metaspace) and spec.rules.collapse_spaces:
-        return AS_IT_IS  # its words are those between spaces, which it normalizes itself
-    if not isinstance(spec.rules, Composed):
+    if words.collapses_spaces:
+        return AS_IT_IS  # words between spaces, which the tokenizer normalizes itself
+    if words.is_metaspace or words.adds_space:
         raise OptionError(
             f"{opt.tokenizer}: its pre-tokenizer is not supported for counting; choose another"
             " tokenizer"
         )
-    value = {
-        "normalizer": _parsed(spec.rules.normalizer),
-        "pre_tokenizer": _parsed(spec.rules.pre_tokenizer),
-    }
     names = []
-    for part in parts(value, "normalizer", "normalizers", "tokenizer"):
+    for part in spec.normalizer:
         name = next((name for name, known in NORMALIZERS.items() if known == part), None)
         if name is None:
             raise OptionError(
-                f"{opt.tokenizer}: normalizer or pre-tokenizer {part['type']} is not supported"
-                " for counting"
+                f"{opt.tokenizer}: normalizer {part['type']} is not supported for counting; choose"
+                " another tokenizer"
             )
         names.append(name)
-    steps = parts(value, "pre_tokenizer", "pretokenizers", "tokenizer")
-    if spec.rules.of_bytes:
+    steps = list(spec.pre_tokenizer)
+    if words.boundary == BYTES:
         last = steps.pop()
         if last.get("add_prefix_space", True):
             raise OptionError(
@@ -81,20 +54,17 @@ def text_options(spec: TokenizerSpec) -> TextOptions:
 
 
 def splits_as(spec: TokenizerSpec, text: TextOptions) -> bool:
-    """Whether a tokenizer splits text into words as text options do."""
+    """Return True if a tokenizer splits text into the words that text options give."""
     own = None
     with suppress(OptionError):
         own = text_options(spec)
     if not text.is_composed:
         return own is not None and own.resolved() == text.resolved()
-    if not isinstance(spec.rules, Composed):
+    if spec.words.text is not None or spec.words.is_metaspace:
         return False
-    written = [(spec.rules.normalizer, spec.rules.pre_tokenizer)]
-    if own is not None:  # the same may be written otherwise
-        written.append(_parts_of(own, spec.word_boundary))
-    wanted = [*map(_parsed, _parts_of(text, spec.word_boundary))]
-    return any([*map(_parsed, found)] == wanted for found in written)
 
+    def parts(text: TextOptions) -> tuple[object, object]:
+        return normalizers_of(text), pre_tokenizers_of(text, spec.word_boundary)
 
-def _parsed(part: str | None) -> object:
-    return None if part is None else json.loads(part)
+    written = [(spec.normalizer, spec.pre_tokenizer), *([parts(own)] if own is not None else [])]
+    return parts(text) in written

@@ -15,7 +15,7 @@ from wordpiece_core.errors import InputError, shown
 from wordpiece_core.symbols import SPACE_MARK
 from wordpiece_core.tokenizer.bytes_as_text import bytes_of
 from wordpiece_core.tokenizer.formats.json_text import Json, get
-from wordpiece_core.tokenizer.formats.tokenizer_json_parts import prepend_scheme
+from wordpiece_core.tokenizer.parts import prepend_scheme
 
 CLEAN_UP = (
     *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),

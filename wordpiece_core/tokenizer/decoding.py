@@ -15,14 +15,13 @@ from wordpiece_core.tokenizer.decoders import (
     decoding_steps,
     text_of,
 )
-from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.sentencepiece_model import (
     normalizer_options,
     user_defined_symbols,
 )
-from wordpiece_core.tokenizer.formats.tokenizer_json import decoder_of
 from wordpiece_core.tokenizer.library import library_text
-from wordpiece_core.tokenizer.models import Bpe, Library
+from wordpiece_core.tokenizer.models import Bpe, Library, WordPiece
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 OF_TRANSFORMERS = tuple(pair for pair in CLEAN_UP if pair[0] != " do not")
 UNKNOWN_SURFACE = " ⁇ "  # what sentencepiece makes of the unknown token
@@ -32,7 +31,7 @@ def decoded(spec: TokenizerSpec, tokens: Sequence[str], clean_up: bool | None = 
     """The text of tokens. `clean_up`: whether spaces before punctuation are removed in the whole
     text, as `transformers` does, though never with BPE; None: with WordPiece alone."""
     text = _text(spec, tokens)
-    wanted = spec.model is None if clean_up is None else clean_up
+    wanted = isinstance(spec.model, WordPiece) if clean_up is None else clean_up
     of_bpe = isinstance(spec.model, Bpe) or (spec.library and spec.library.kind == "BPE")
     return clean(text, OF_TRANSFORMERS) if wanted and not of_bpe else text
 
@@ -42,13 +41,13 @@ def _text(spec: TokenizerSpec, tokens: Sequence[str]) -> str:
         return library_text(spec.model, tokens)
     if spec.of_sentencepiece:
         return _of_sentencepiece(spec, tokens)
-    return text_of(decoding_steps(decoder_of(spec)), tokens)
+    return text_of(decoding_steps(spec.decoder), tokens)
 
 
 def _of_sentencepiece(spec: TokenizerSpec, tokens: Sequence[str]) -> str:
     options = normalizer_options(spec)
     removes_extra = options["remove_extra_whitespaces"]
-    unk = spec.tokens_by_role.get("unk_token")
+    unk = spec.roles.get("unk_token")
     control = {*spec.special_tokens} - {unk} - user_defined_symbols(spec)
     text = ""
     at_start = removes_extra or options["add_dummy_prefix"]

@@ -16,6 +16,7 @@ from wordpiece_core.options import AS_TEXT, EncodingOptions, SpecialTokensInText
 from wordpiece_core.symbols import WHITE_SPACE
 from wordpiece_core.tokenizer.decoders import BYTE_TOKEN
 from wordpiece_core.tokenizer.decoding import decoded
+from wordpiece_core.tokenizer.models import Library, WordPiece
 from wordpiece_core.tokenizer.segmentation_reasons import Reason, Reasoner
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 
@@ -120,10 +121,16 @@ class Inspector:
         tokens = {token.removeprefix(spec.continuing_prefix) for token in tokens}
         return set().union(*tokens)
 
+    @property
+    def _is_bert(self) -> bool:
+        """True for WordPiece with words that text options give."""
+        spec = self.tokenizer.spec
+        return isinstance(spec.model, WordPiece) and spec.words.is_by_options
+
     def inspect(self, text: str) -> Inspection:
         """The tokens, words and dropped characters of one text."""
         table = self.tokenizer.encode_table([text], options=self.options).table
-        if self.tokenizer.spec.model is not None or self.tokenizer.spec.rules is not None:
+        if not self._is_bert:
             return self._of_model(text, table)
         pieces = list(self._pieces(text))
         found = [
@@ -167,7 +174,7 @@ class Inspector:
             if of[0].kind != "special"
         ]
         dropped = list(_dropped(text, spans))
-        if self.tokenizer.spec.library is not None or self.tokenizer.spec.model is None:
+        if isinstance(self.tokenizer.spec.model, Library | WordPiece):
             return Inspection(text, tokens, words, dropped)
         # The library does not say why; WordPiece takes the longest.
         known = {word.number for word in words if not word.misfits}
@@ -244,7 +251,7 @@ class Inspector:
 
     def _where_known(self, character: str) -> str:
         """Where the vocabulary has a character that does not fit here."""
-        if self.tokenizer.spec.model is not None:
+        if not isinstance(self.tokenizer.spec.model, WordPiece):
             return "inside" if character in self._characters else "nowhere"
         if character in self._known:
             return "start"

@@ -26,10 +26,10 @@ from wordpiece_core.errors import (
 )
 from wordpiece_core.rules import truncated_lengths
 from wordpiece_core.symbols import BYTES, ROLES, SPACE_MARK
-from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec, usual_roles
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import model_kind
-from wordpiece_core.tokenizer.models import MOST_IDS, Layout, Library, Template
+from wordpiece_core.tokenizer.models import MOST_IDS, AddedToken, Layout, Library, PostProcessor
+from wordpiece_core.tokenizer.spec import TokenizerSpec, usual_roles
 
 TEXTS_AT_ONCE = 64  # their tokens are Python objects for a while
 CHUNKS_AT_ONCE = 4096  # of a word table
@@ -92,19 +92,18 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
     if size > MOST_IDS:
         raise InputError(f"{path}: id {size - 1:,} is too large; the maximum is {MOST_IDS - 1:,}")
     vocab = _tokens_by_id(tokenizer, ids, size)
-    special = [token.content for token in added_tokens if token.special]
+    special = {token.content for token in added_tokens if token.special}
     processor = json.dumps(value.get("post_processor"))
     is_fixed = '"BertProcessing"' in processor or '"RobertaProcessing"' in processor
-    around = Template(_layout(rows[0], vocab), _layout(rows[1], vocab), fixed_type=is_fixed)
+    ends = PostProcessor(_layout(rows[0], vocab), _layout(rows[1], vocab), is_fixed)
     rules = {k: v for k, v in value.items() if k not in ("model", "added_tokens")}
+    prefix = model.get("continuing_subword_prefix") or ""
     return TokenizerSpec(
         vocab,
-        AS_IT_IS,
-        continuing_prefix=model.get("continuing_subword_prefix") or "",
-        more_special_tokens=tuple(special),
-        model=Library(text, kind, _word_boundary(rules)),
+        Library(text, kind, _word_boundary(rules), prefix),
+        post_processor=ends,
+        added_tokens=tuple(AddedToken(token) for token in vocab if token in special),
         roles=_roles(value, model, ids),
-        added=around,
     )
 
 
@@ -244,7 +243,7 @@ class LibraryEncoder:
 
     def __init__(self, spec: TokenizerSpec, *, hides: bool = False) -> None:
         assert spec.library is not None
-        roles, ids = spec.tokens_by_role, {token: i for i, token in enumerate(spec.vocab)}
+        roles, ids = spec.roles, {token: i for i, token in enumerate(spec.vocab)}
         self.pad_id, self.unk_id = (
             ids[roles[name]] if name in roles else None for name in ("pad_token", "unk_token")
         )

@@ -25,7 +25,6 @@ from typing import Any
 
 from wordpiece_core.errors import OptionError
 from wordpiece_core.tokenizer.by_class import FILES, load_by_transformers
-from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json, parse
 from wordpiece_core.tokenizer.formats.merges_files import GPT2_CLASS, MERGES, VOCAB
 from wordpiece_core.tokenizer.formats.sentencepiece_model import MODEL_NAMES
@@ -38,6 +37,7 @@ from wordpiece_core.tokenizer.formats.tiktoken_ranks import (
     ranks_of,
 )
 from wordpiece_core.tokenizer.hub_names import local_place
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.vocabulary import read_bytes
 from wordpiece_core.uri import split_query
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.options import MOST_PADDED, EncodingOptions
+from wordpiece_core.tokenizer.models import NOTHING_ADDED, WordPiece
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 
 # Options that mean nothing for a sequence of several documents, with their defaults.
@@ -91,9 +92,8 @@ class Packer:
 
 def _frame(tokenizer: Tokenizer) -> tuple[int | None, int]:
     """The ids of what is [CLS] and [SEP] in sequences. OptionError if there is no separator."""
-    around, ids = tokenizer.around, tokenizer.ids
-    single = None if around is None else around.single
-    if single is not None and len(single.before) == len(single.after) == 1:
+    ids, single = tokenizer.ids, (tokenizer.spec.post_processor or NOTHING_ADDED).single
+    if len(single.before) == len(single.after) == 1:
         return ids[single.before[0][0]], ids[single.after[0][0]]
     for role in ("sep_token", "eos_token"):
         separator = tokenizer.role_id(role)
@@ -130,7 +130,7 @@ def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
         if column in WITHOUT_PLACE:
             raise OptionError(f"{opt.columns}: {column} is not available for packed rows")
     if options.marks_boundaries or (
-        tokenizer.spec.model is not None and not tokenizer.adds_special_tokens
+        not (isinstance(tokenizer.spec.model, WordPiece) or tokenizer.adds_special_tokens)
     ):
         options = replace(options, add_special_tokens=False)  # sequences are bodies alone
     elif not tokenizer.adds_special_tokens:

@@ -13,14 +13,13 @@ import json
 import re
 import warnings
 from contextlib import suppress
-from dataclasses import replace
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, TokenizerWarning, one_line, opt
 from wordpiece_core.options import TextOptions
 from wordpiece_core.symbols import ROLES, SPECIAL_TOKENS
 from wordpiece_core.tokenizer.by_class import BERT, TakenAsFileWarning, built, class_of
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.families import bert_spec
 from wordpiece_core.tokenizer.formats.configs import (
     CHAT_TEMPLATE,
     check_text,
@@ -56,6 +55,8 @@ from wordpiece_core.tokenizer.formats.tiktoken_ranks import (
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
 from wordpiece_core.tokenizer.hub_names import local_place
 from wordpiece_core.tokenizer.library import EncodedByLibraryWarning, library_spec
+from wordpiece_core.tokenizer.models import BERT_ENDS, AddedToken, WordPiece
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.vocabulary import decoded, parse_vocabulary, read_bytes, read_text
 from wordpiece_core.uri import split_query
 
@@ -144,9 +145,9 @@ def _of_tokenizer_json(value: Json, text: str, path: str) -> TokenizerSpec:
 def _bare(vocab: list[str], path: str, lowercase: bool | None) -> TokenizerSpec:
     """The tokenizer of a vocabulary that does not say how text is handled."""
     if lowercase is not None or not any(map(_has_capitals, vocab)):
-        return TokenizerSpec(vocab)
+        return bert_spec(vocab)
     warnings.warn(TakenAsCasedWarning(path), stacklevel=4)
-    return TokenizerSpec(vocab, TextOptions(lowercase=False))
+    return bert_spec(vocab, TextOptions(lowercase=False))
 
 
 def _has_capitals(token: str) -> bool:
@@ -222,7 +223,7 @@ def _of_class(directory: _Directory) -> TokenizerSpec:
         text, roles = built(lambda file: read_bytes(directory.place(file)), directory.path, name)
         spec = _of_tokenizer_json(parse(text, whole), text, whole)
         spec = with_unchanged(spec, directory.config, directory.text(CHAT_TEMPLATE))
-        return spec if spec.roles is None else with_roles(spec, directory.config | roles, whole)
+        return with_roles(spec, directory.config | roles, directory.place(CONFIG))
     if directory.text(TOKENIZER) is None:
         raise InputError(
             f"{directory.path}: its class {name} is custom code, which is not run; give"
@@ -252,10 +253,10 @@ def _is_bert(spec: TokenizerSpec, directory: _Directory) -> bool:
         strip_accents=config.get("strip_accents"),
         handle_chinese_chars=bool(config.get("tokenize_chinese_chars", True)),
     )
-    as_bert = replace(spec, text=text, max_word_length=100, continuing_prefix="##", model=None)
-    return as_bert.to_dict() | {"text": None} == spec.to_dict() | {"text": None} and (
-        text.for_kernel() == spec.text.for_kernel()
-    )
+    is_same_text = spec.words.is_by_options and text.for_kernel() == spec.text.for_kernel()
+    has_ends = spec.post_processor is not None and spec.post_processor.single == BERT_ENDS.single
+    is_plain = all(token == AddedToken(token.content) for token in spec.added_tokens)
+    return spec.model == WordPiece() and is_same_text and has_ends and is_plain
 
 
 def _of_files(directory: _Directory, lowercase: bool | None) -> TokenizerSpec | None:
@@ -307,7 +308,7 @@ def _of_vocab_txt(directory: _Directory, lowercase: bool | None) -> TokenizerSpe
     vocab = parse_vocabulary(text, path)
     # Another file says how text is handled.
     if any(directory.text(name) is not None for name in (CONFIG, TOKENIZER)):
-        return TokenizerSpec(vocab)
+        return bert_spec(vocab)
     return _bare(vocab, path, lowercase)
 
 
@@ -316,11 +317,13 @@ def _check_vocabularies(
 ) -> None:
     """InputError if the vocabulary in the same directory as a `tokenizer.json` is another."""
     other = None
-    # One of the library has its added tokens behind the others.
-    end = None if of_vocab is None or spec.library is None else len(of_vocab.vocab)
-    if of_vocab is not None and of_vocab.vocab != list(spec.vocab[:end]):
+    beyond = {token.content for token in spec.added_tokens if not token.in_model}
+    own = [token for token in spec.vocab if token not in beyond]
+    if of_vocab is not None and spec.library is not None:  # its added tokens come last
+        own = own[: len(of_vocab.vocab)]
+    if of_vocab is not None and of_vocab.vocab != own:
         other = "vocab.txt"
-    if spec.model is not None:
+    if not isinstance(spec.model, WordPiece):
         ids = {token: i for i, token in enumerate(spec.vocab)}
         listed = directory.json(VOCAB) or {}
         if any(ids.get(token) != number for token, number in listed.items()):

@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import pairwise
 
 from wordpiece_core.symbols import WORD_END
-from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe, Unigram
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 
 @dataclass(frozen=True)

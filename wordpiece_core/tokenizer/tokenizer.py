@@ -28,11 +28,20 @@ from wordpiece_core.options import (
 from wordpiece_core.text_parts import Normalizer
 from wordpiece_core.text_types import holds_text
 from wordpiece_core.tokenizer.decoding import decoded
-from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.kernel_parts import kernel_model, kernel_rules
+from wordpiece_core.tokenizer.families import bert_spec
+from wordpiece_core.tokenizer.formats.stored_spec import identity
+from wordpiece_core.tokenizer.kernel_model import kernel_model
 from wordpiece_core.tokenizer.library import LibraryEncoder, no_token
-from wordpiece_core.tokenizer.models import AddedToken, Layout, Template, model_name
+from wordpiece_core.tokenizer.models import (
+    NOTHING_ADDED,
+    AddedToken,
+    Layout,
+    PostProcessor,
+    WordPiece,
+    model_name,
+)
 from wordpiece_core.tokenizer.reading import read_tokenizer
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.writing import write_tokenizer
 
@@ -141,11 +150,11 @@ class Tokenizer:
             raise OptionError("vocab: expected a list of tokens in id order")
         vocab = list(vocab)
         check_vocabulary(vocab, "vocab")
-        self._init(_with_options(TokenizerSpec(vocab), options), unk_scope)
+        self._init(_with_options(bert_spec(vocab), options), unk_scope)
 
     def _init(self, spec: TokenizerSpec, unk_scope: UnkScope) -> None:
         check_option("unk_scope", UnkScope, unk_scope)
-        if unk_scope != "word" and spec.model is not None:
+        if unk_scope != "word" and not isinstance(spec.model, WordPiece):
             raise OptionError(
                 f"{opt.unk_scope}: only for WordPiece; other models always replace single"
                 " characters"
@@ -155,8 +164,7 @@ class Tokenizer:
         self.vocab: list[str] = list(spec.vocab)
         self.ids = {token: i for i, token in enumerate(self.vocab)}
         self.special_tokens = spec.special_tokens
-        self.around = spec.around
-        self._roles = spec.tokens_by_role
+        self._roles = spec.roles
 
     def __repr__(self) -> str:
         """The model and the number of tokens.
@@ -251,11 +259,7 @@ class Tokenizer:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything that the ids depend on, in hexadecimal."""
-        text = self.spec.text.for_kernel()  # `strip_accents` as it is, given or not
-        value = self.spec.to_dict() | {"text": text, "unk_scope": self.unk_scope}
-        value["more_special_tokens"] = sorted(self.special_tokens)
-        for name in ("model_max_length", "config"):
-            value.pop(name, None)
+        value = identity(self.spec) | {"unk_scope": self.unk_scope}
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
     @cached_property
@@ -278,12 +282,11 @@ class Tokenizer:
             return LibraryEncoder(self.spec, hides=split_special_tokens)
         spec = self.spec
         searched = self.searched_tokens(split_special_tokens=split_special_tokens)
-        otherwise = spec.tokens_found_otherwise.values()
-        hidden = {token.content for token in otherwise if not token.in_model}
+        hidden = {token.content for token in spec.added_tokens if not token.in_model}
         hidden |= {*self.special_tokens} - {token.content for token in searched}
         return _kernel.Encoder(
             self.vocab,
-            spec.text.for_kernel() | {"rules": kernel_rules(spec.rules)},
+            spec.text.for_kernel() | {"rules": spec.words.rules()},
             {
                 "unk_token": self._roles.get("unk_token"),
                 "continuing_prefix": spec.continuing_prefix,
@@ -291,9 +294,9 @@ class Tokenizer:
                 "unk_scope": self.unk_scope,
                 "added_tokens": [token.for_kernel() for token in searched],
                 "hidden": sorted(hidden),
-                "model": kernel_model(spec.model),
+                "model": kernel_model(spec),
                 "pad_id": self.pad_id,
-                "trim_offsets": spec.offset_trimming,
+                "trim_offsets": list(self._ends.trims),
             },
         )
 
@@ -301,13 +304,15 @@ class Tokenizer:
         """Return the tokens that are found in texts before texts are split into words."""
         # sentencepiece does not find its control tokens in texts either.
         hides = split_special_tokens or self.spec.of_sentencepiece
-        otherwise = self.spec.tokens_found_otherwise
-        found = [otherwise.get(token) or AddedToken(token) for token in self.special_tokens]
-        return [token for token in found if not (hides and token.special)]
+        return [token for token in self.spec.added_tokens if not (hides and token.special)]
+
+    @property
+    def _ends(self) -> PostProcessor:
+        return self.spec.post_processor or NOTHING_ADDED
 
     def _layouts(self, options: EncodingOptions) -> list[dict[str, Any]]:
         """Return the single and pair templates in kernel format."""
-        around, adds = self.around or Template(), options.add_special_tokens
+        ends, adds = self._ends, options.add_special_tokens
         return [
             {
                 name: [(self.ids[token], kind) for token, kind in tokens]
@@ -315,9 +320,9 @@ class Tokenizer:
             }
             | {
                 "types": layout.types,
-                "overflow_types": layout.types if adds and around.fixed_type else (0, 1),
+                "overflow_types": layout.types if adds and ends.fixed_type else (0, 1),
             }
-            for layout in (around.single, around.pair)
+            for layout in (ends.single, ends.pair)
         ]
 
     def _added(
@@ -373,7 +378,7 @@ class Tokenizer:
     def adds_special_tokens(self) -> bool:
         """True if special tokens for texts are known: [CLS] and [SEP] if the vocabulary has them,
         or the post-processor of the files, which may be empty."""
-        return self.around is not None
+        return self.spec.post_processor is not None
 
     def encode(
         self, text: str, text_pair: str | None = None, *, add_special_tokens: bool = True
@@ -529,8 +534,7 @@ class Tokenizer:
             raise OptionError(f"{name}: cannot be combined with pairs of texts")
         self.boundary_tokens(options)
         if options.padding and self.pad_id is None:
-            missing = "[PAD]" if self.spec.roles is None else "pad_token"
-            raise OptionError(f"{opt.padding}: the vocabulary has no {missing}")
+            raise OptionError(f"{opt.padding}: the vocabulary has no [PAD], and no other pad_token")
         if options.id_type == "uint16" and len(self) > 2**16:
             raise OptionError(f"{opt.id_type}: uint16 cannot hold the ids of {len(self):,} tokens")
         if options.truncation == "only_second" and not pairs:
@@ -539,9 +543,8 @@ class Tokenizer:
             _check_room(options.max_length, options, pairs, self._added_tokens(options, pairs))
 
     def _added_tokens(self, options: EncodingOptions, pairs: bool) -> int:
-        """How many tokens are put around a row."""
-        around = self.around or Template()
-        added = self._added(around.pair if pairs else around.single, options)
+        """Return the number of tokens around a row."""
+        added = self._added(self._ends.pair if pairs else self._ends.single, options)
         return sum(map(len, added.values()))
 
     def __call__(
@@ -680,22 +683,18 @@ class Tokenizer:
     def _surfaces(self) -> dict[str, str]:
         """The text of added tokens that is not their content: `tokenizers` gives the normalized
         content of a token that is searched for in normalized text."""
-        rules = kernel_rules(self.spec.rules)
+        rules = self.spec.words.rules()
         if rules is None:
             return {}
         found = {
-            t.content: rules.normalized(t.content)
-            for t in self.spec.added_tokens or ()
-            if t.normalized
+            t.content: rules.normalized(t.content) for t in self.spec.added_tokens if t.normalized
         }
         return {content: text for content, text in found.items() if text != content}
 
     @cached_property
     def _skipped(self) -> frozenset[str]:
         """The special tokens; added tokens that are not special stay in decoded text."""
-        otherwise = self.spec.tokens_found_otherwise
-        kept = {content for content, token in otherwise.items() if not token.special}
-        return frozenset(self.special_tokens) - kept
+        return frozenset(token.content for token in self.spec.added_tokens if token.special)
 
     def _token(self, token_id: int) -> str:
         if not 0 <= token_id < len(self.vocab):
@@ -716,7 +715,7 @@ def _with_options(spec: TokenizerSpec, options: Mapping[str, Any]) -> TokenizerS
     text = {name: given.pop(name) for name in given.keys() & {*TEXT_OPTIONS}}
     for name in given.keys() - {"max_word_length", "continuing_prefix", "more_special_tokens"}:
         raise OptionError(f"unknown tokenizer option {name}")
-    more = given.get("more_special_tokens", ())
+    more = given.setdefault("more_special_tokens", ())
     listed = isinstance(more, Collection) and not isinstance(more, str)
     if not listed or not all(isinstance(token, str) for token in more):
         raise OptionError(f"{opt.more_special_tokens}: {shown(more)} is not a list of tokens")
@@ -724,14 +723,20 @@ def _with_options(spec: TokenizerSpec, options: Mapping[str, Any]) -> TokenizerS
     if not isinstance(prefix, str) or not is_utf8(prefix):
         raise OptionError(f"{opt.continuing_prefix}: {shown(prefix)} is not a string")
     check_option("max_word_length", Characters, given.get("max_word_length", 1))
-    return replace(spec, text=replace(spec.text, **text), **given)
+    if text:
+        spec = spec.with_text(replace(spec.text, **text))
+    if more:
+        spec = spec.with_special_tokens(more)
+    del given["more_special_tokens"]
+    return spec.with_word_pieces(**given) if given else spec
 
 
 def _check_of_model(spec: TokenizerSpec, given: Mapping[str, Any]) -> None:
     """OptionError for an option that the model of a spec does not have."""
-    if spec.model is not None and (others := {"max_word_length", "continuing_prefix"} & {*given}):
+    of_wordpiece = {"max_word_length", "continuing_prefix"}
+    if not isinstance(spec.model, WordPiece) and (others := of_wordpiece & {*given}):
         raise OptionError(f"{min(others)}: only for WordPiece")
-    if (spec.rules or spec.library) and (others := {*TEXT_OPTIONS}.intersection(given)):
+    if not spec.words.is_by_options and (others := {*TEXT_OPTIONS}.intersection(given)):
         raise OptionError(f"{min(others)}: the tokenizer has its own normalizer and pre-tokenizer")
 
 

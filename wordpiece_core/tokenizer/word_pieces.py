@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable
 
 from wordpiece_core.symbols import BYTE_CHARACTERS, BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.bytes_as_text import text_of
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.models import WordPiece
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 PREFIX = "##"
 BYTE_SPACE = BYTE_CHARACTERS[ord(" ")]
@@ -16,7 +17,7 @@ BYTE_SPACE = BYTE_CHARACTERS[ord(" ")]
 def word_pieces(spec: TokenizerSpec) -> list[str]:
     """The tokens of a tokenizer, in id order. BPE that marks the ends of words does not say which
     tokens begin them: those stay as they are."""
-    if spec.model is None or (spec.library and spec.continuing_prefix):
+    if isinstance(spec.model, WordPiece) or (spec.library and spec.continuing_prefix):
         return [with_prefix(token, spec.continuing_prefix) for token in spec.vocab]
     boundary = spec.word_boundary
     if boundary not in (BYTES, SPACE_MARK):

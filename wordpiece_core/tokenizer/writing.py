@@ -11,14 +11,15 @@ import pyarrow.compute as pc
 from wordpiece_core import storage
 from wordpiece_core.storage import appears_when_closed
 from wordpiece_core.tokenizer.by_class import FILES
-from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec
 from wordpiece_core.tokenizer.formats.configs import CHAT_TEMPLATE, chat_template, config_files
 from wordpiece_core.tokenizer.formats.json_text import written
 from wordpiece_core.tokenizer.formats.merges_files import merges_files
 from wordpiece_core.tokenizer.formats.sentencepiece_model import SPIECE, sentencepiece_model
 from wordpiece_core.tokenizer.formats.tokenizer_json import tokenizer_json
-from wordpiece_core.tokenizer.models import Bpe, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import Bpe, Unigram, WordPiece
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.vocabulary import vocabulary_text
+from wordpiece_core.tokenizer.words import AS_IT_IS
 from wordpiece_core.uri import join
 
 
@@ -80,13 +81,13 @@ def _step(name: str) -> int:
 
 def _of_model(spec: TokenizerSpec) -> dict[str, bytes]:
     """The files that other programs know for a model."""
-    if spec.model is None:
+    if isinstance(spec.model, WordPiece):
         return {"vocab.txt": vocabulary_text(spec.vocab, "vocab.txt").encode()}
     if isinstance(spec.model, Bpe):
         return merges_files(spec)
     assert isinstance(spec.model, Unigram)
-    by_spaces = isinstance(spec.rules, Metaspace) or (
-        spec.rules is None and spec.text.resolved() == AS_IT_IS.resolved()
+    by_spaces = spec.words.is_metaspace or (
+        spec.words.is_by_options and spec.text.resolved() == AS_IT_IS.resolved()
     )
     if by_spaces and _are_32_bits(spec.model.scores):
         return {SPIECE: sentencepiece_model(spec)}

@@ -31,8 +31,8 @@ from wordpiece_core.summary import Summarized
 from wordpiece_core.symbols import BYTES, byte_tokens
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.composing import text_options
-from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe, Unigram, in_model, model_name
+from wordpiece_core.tokenizer.models import Bpe, Unigram, WordPiece, in_model, model_name
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.tokenizer.vocabulary import is_unused
 from wordpiece_core.training.alphabet import InitialVocabulary, merge_symbols
@@ -142,7 +142,7 @@ class Goal:
         done, base = self.training, self.base
         if not isinstance(base.model, Unigram):
             return done
-        unk = base.tokens_by_role["unk_token"]
+        unk = base.roles["unk_token"]
         return TrainingOptions(
             model=UNIGRAM,
             vocab_size=done.vocab_size,
@@ -169,7 +169,7 @@ class Goal:
 
 def is_wordpiece(base: TokenizerSpec) -> bool:
     """Whether a tokenizer is WordPiece and splits text as BERT does: others cannot be changed."""
-    return base.model is None and base.rules is None
+    return isinstance(base.model, WordPiece) and base.words.is_by_options
 
 
 def _check_model(base: TokenizerSpec, options: ExtensionOptions) -> None:
@@ -199,7 +199,7 @@ def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
         raise OptionError(
             f"tokenizer: only WordPiece can be {what}, and this is {model_name(base.model)};"
             f" train a new tokenizer"
-            if base.model
+            if not isinstance(base.model, WordPiece)
             else "tokenizer: its normalizer or pre-tokenizer differs from BERT's, so it cannot be"
             f" {what}; train a new tokenizer"
         )
@@ -279,7 +279,7 @@ def _vocabulary_of_model(goal: Goal) -> InitialVocabulary:
     base, tokens = goal.base, list(goal.base.vocab)
     hidden, of_bytes = {*base.special_tokens}, base.word_boundary == BYTES
     if not of_bytes:
-        hidden |= {*base.tokens_by_role.values(), *byte_tokens(True)}
+        hidden |= {*base.roles.values(), *byte_tokens(True)}
     ids = [i for i, token in enumerate(tokens) if token in hidden]
     if of_bytes:
         assert isinstance(base.model, Bpe)
@@ -379,7 +379,7 @@ class ExtensionResult(Summarized):
         [{'new_id': 3, 'token': 'ab', 'old_ids': [1, 2], 'old_tokens': ['a', '##b']}]
         """
         base, ids = self.base, {token: i for i, token in enumerate(self.vocab)}
-        known, unk = {*base.vocab}, base.tokens_by_role.get("unk_token")
+        known, unk = {*base.vocab}, base.roles.get("unk_token")
         parts: dict[str, list[str]] = {}
 
         def parts_of(token: str) -> list[str]:

@@ -29,7 +29,8 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.options import NO_LIMIT, TrainingOptions
-from wordpiece_core.tokenizer.kernel_parts import kernel_bpe
+from wordpiece_core.symbols import BYTES
+from wordpiece_core.tokenizer.kernel_model import kernel_bpe
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import InitialVocabulary
 from wordpiece_core.training.budget import RoundBudget, bytes_of_all, partitions_of
@@ -314,7 +315,7 @@ def splitter(
         min_word_count=options.min_word_count,
         max_word_length=options.max_word_length,
         tokens=vocabulary.tokens if begins_with_tokens else None,
-        model=kernel_bpe(vocabulary.model) if vocabulary.model is not None else None,
+        model=kernel_bpe(vocabulary.model, BYTES) if vocabulary.model is not None else None,
         hidden=list(vocabulary.hidden) if vocabulary.model is not None else [],
         word_marks=vocabulary.marks,
     )

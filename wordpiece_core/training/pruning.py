@@ -23,8 +23,8 @@ from wordpiece_core.option_types import Tokens
 from wordpiece_core.summary import Summarized
 from wordpiece_core.symbols import WORD_END, byte_tokens
 from wordpiece_core.tokenizer.composing import text_options
-from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe, Unigram, in_model
+from wordpiece_core.tokenizer.models import Bpe, Unigram, WordPiece, in_model
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.exact_sums import EXACT, TOO_LARGE
 from wordpiece_core.training.extension import Each, check_is_wordpiece
@@ -116,7 +116,7 @@ def _each(words: pa.RecordBatch, work: Callable[[Batch], Batch]) -> Iterable[Bat
 def pruned(base: TokenizerSpec, vocab_size: int, each: Each) -> PruningResult:
     """Prunes by the words of a table. OptionError as for `prune`."""
     check_size(base, vocab_size)
-    if base.model is not None:
+    if not isinstance(base.model, WordPiece):
         return _pruned_by_uses(base, vocab_size, each)
     size = len(base.vocab)
     kept = _kept_always(base, each)
@@ -137,7 +137,7 @@ def pruned(base: TokenizerSpec, vocab_size: int, each: Each) -> PruningResult:
 
 def check_size(base: TokenizerSpec, vocab_size: int) -> None:
     """OptionError if a vocabulary cannot be pruned to so many tokens."""
-    if base.model is None:
+    if isinstance(base.model, WordPiece):
         check_is_wordpiece(base, "pruned")
     elif base.library is not None:
         raise OptionError(
@@ -224,7 +224,7 @@ def _free(spec: TokenizerSpec) -> list[int]:
     those of one character or byte."""
     assert isinstance(spec.model, Bpe | Unigram)
     parts = set(chain.from_iterable(spec.model.merges)) if isinstance(spec.model, Bpe) else set()
-    stays = {*spec.special_tokens, *spec.tokens_by_role.values(), *byte_tokens(True)}
+    stays = {*spec.special_tokens, *spec.roles.values(), *byte_tokens(True)}
     single = {token for token in spec.vocab if len(token.removesuffix(WORD_END)) <= 1}
     stays |= single
     return [i for i, token in enumerate(spec.vocab) if i not in parts and token not in stays]

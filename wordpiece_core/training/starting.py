@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from wordpiece_core.options import UNIGRAM, TrainingOptions
-from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import InitialVocabulary, initial_vocabulary, symbol_passes
 from wordpiece_core.training.budget import RoundBudget

@@ -28,12 +28,12 @@ from wordpiece_core.options import (
     TrainingOptions,
 )
 from wordpiece_core.summary import Summarized
-from wordpiece_core.symbols import BYTES, ROLES
+from wordpiece_core.symbols import BYTES, ROLES, SPACE_MARK, WORD_END
 from wordpiece_core.text_parts import BERT, GPT2
 from wordpiece_core.tokenizer.bytes_as_text import bytes_of
-from wordpiece_core.tokenizer.composing import composed
-from wordpiece_core.tokenizer.files import TokenizerSpec, own_special_tokens
-from wordpiece_core.tokenizer.models import Bpe, Unigram
+from wordpiece_core.tokenizer.families import trained_spec
+from wordpiece_core.tokenizer.models import Bpe, Unigram, WordPiece
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import reserved_tokens
 from wordpiece_core.training.budget import RoundBudget
@@ -163,26 +163,28 @@ class TrainingResult(Summarized):
                 f"{opt.pre_tokenizer}: {text.pre_tokenizer or BERT}, but the training words"
                 f" {'include' if self.marks == GPT2 else 'do not include'} the spaces of the text"
             )
-        spec = TokenizerSpec(
+        listed = options.listed_tokens
+        roles: dict[str, str] | None = None
+        if options.roles or UNK not in listed:
+            roles = {role: t for role, t in ROLES.items() if t in listed} | options.roles
+        return trained_spec(
             self.vocab,
-            text,
-            options.max_word_length,
-            options.prefix,
-            own_special_tokens(options.listed_tokens),
             self._model(),
+            text,
+            SPACE_MARK if self.pieces is not None else options.word_boundary,
+            special_tokens=listed,
+            roles=roles,
             model_max_length=options.model_max_length,
         )
-        if options.roles or UNK not in options.listed_tokens:
-            of_bert = {r: t for r, t in ROLES.items() if t in options.listed_tokens}
-            spec = spec.with_roles(of_bert | options.roles)
-        return composed(spec) if text.is_composed else spec
 
-    def _model(self) -> Bpe | Unigram | None:
+    def _model(self) -> WordPiece | Bpe | Unigram:
         options = self.options
         if self.pieces is not None:
             scores = [0.0] * len(reserved_tokens(options)) + self.pieces["score"].to_pylist()
             return Unigram(scores, options.byte_fallback)
-        return self._bpe() if options.model == BPE else None
+        if options.model == BPE:
+            return self._bpe()
+        return WordPiece(options.prefix, options.max_word_length)
 
     def _bpe(self) -> Bpe:
         """The merges as pairs of ids. A pair that was merged again, after other merges had made its
@@ -191,7 +193,8 @@ class TrainingResult(Summarized):
         sides = (self.merges[name].to_pylist() for name in ("left", "right"))
         pairs = dict.fromkeys((ids[left], ids[right]) for left, right in zip(*sides, strict=True))
         options = self.options
-        return Bpe(list(pairs), options.word_boundary, options.byte_fallback)
+        suffix = WORD_END if options.word_boundary == WORD_END else None
+        return Bpe(list(pairs), suffix, options.byte_fallback)
 
     @with_options(SaveOptions)
     def save(self, options: SaveOptions) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from wordpiece_core.errors import OptionError, opt
-from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.models import Bpe
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 
 def merged_tokens(spec: TokenizerSpec, log: Iterable[str] | None = None) -> list[str] | None:

@@ -32,7 +32,6 @@ from pipelines.reporting.vocabulary import (
 from tests.pipelines.corpora import english
 from tests.wordpiece_core.tokenizer.test_library_measures import byte_level_bpe, of_library
 from wordpiece_core import Tokenizer, train
-from wordpiece_core.tokenizer.files import TokenizerSpec
 
 COUNTS = Counter(word for text in english(300) for word in text.lower().split())
 
@@ -96,7 +95,7 @@ def test_lists_are_those_of_plain_python() -> None:
 def test_vocabularies_at_sizes_are_those_of_trainings_of_that_size(criterion: str) -> None:
     complete = train(dict(COUNTS), vocab_size=150, criterion=criterion)
     log = TrainingLog(complete.merges["token"].to_pylist())
-    found = smaller_sizes(TokenizerSpec(complete.vocab), log)
+    found = smaller_sizes(complete.tokenizer().spec, log)
     assert len(found) > 3
     for size, spec in [*found.items()][1:]:
         assert spec.vocab == train(dict(COUNTS), vocab_size=size, criterion=criterion).vocab

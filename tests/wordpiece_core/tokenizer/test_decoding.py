@@ -13,8 +13,10 @@ from transformers import AutoTokenizer
 import wordpiece_core as wp
 from tests.wordpiece_core.tokenizer.peers import TEXTS, ids_of, sentencepiece_model
 from tests.wordpiece_core.tokenizer.test_model_files import OWN, own_spec, saved
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.symbols import SPECIAL_TOKENS
+from wordpiece_core.tokenizer.families import trained_spec
 from wordpiece_core.tokenizer.models import Unigram
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
 
@@ -29,8 +31,13 @@ def with_bytes(spec: TokenizerSpec) -> TokenizerSpec:
     """The spec with a token for each byte."""
     assert isinstance(spec.model, Unigram)
     scores = [*spec.model.scores, *[-20.0] * 256]
-    model = Unigram(scores, byte_fallback=True)
-    return TokenizerSpec([*spec.vocab, *BYTE_TOKENS], continuing_prefix="", model=model)
+    return trained_spec(
+        [*spec.vocab, *BYTE_TOKENS],
+        Unigram(scores, byte_fallback=True),
+        wp.TextOptions(),
+        "▁",
+        special_tokens=SPECIAL_TOKENS,
+    )
 
 
 @pytest.mark.parametrize("kind", [*OWN, "unigram with bytes"])

@@ -133,17 +133,6 @@ def word_level() -> Json:
 BY_LIBRARY: dict[str, list[Callable[[], Json]]] = {
     "the model WordLevel": [word_level],
     "the pre-tokenizer `UnicodeScripts`": [lambda: with_part("pre_tokenizer", "UnicodeScripts")],
-    "WordPiece with BERT's normalizer and words, but another template than BERT's, another unknown"
-    " token than `[UNK]`, or added tokens that are not special or have `lstrip`, `rstrip`,"
-    " `single_word` or `normalized`": [
-        lambda: wordpiece() | {"post_processor": with_template(["a", "A"], [])["post_processor"]},
-        with_other_unknown_token,
-        lambda: wordpiece(special=False),
-        lambda: wordpiece(lstrip=True),
-        lambda: wordpiece(rstrip=True),
-        lambda: wordpiece(single_word=True),
-        lambda: wordpiece(normalized=True),
-    ],
     "BPE with `continuing_subword_prefix`, or with an `end_of_word_suffix` other than `</w>`": [
         lambda: of_model(continuing_subword_prefix="##", merges=[]),
         lambda: of_model(end_of_word_suffix="_"),
@@ -181,6 +170,12 @@ def library_part(tokenizer: Json, path: Path) -> str | None:
 
 def test_the_kernel_encodes_what_differs_in_no_part(tmp_path: Path) -> None:
     usual = [of_model(), wordpiece(), wordpiece(words="WhitespaceSplit")]
+    usual += [
+        wordpiece() | {"post_processor": with_template(["a", "A"], ["A", "B"])["post_processor"]}
+    ]
+    usual += [with_other_unknown_token(), wordpiece(special=False)]
+    flags = ("lstrip", "rstrip", "single_word", "normalized")
+    usual += [wordpiece(**{flag: True}) for flag in flags]
     usual += map(with_replace, (r"\s+", " {2,}", r"\n|\r\n", r"[^a\]]", "a|b", r"\p{Lu}"))
     for made in [*usual, with_template(["a", "A"], ["b", "A", "a", "B"])]:
         assert library_part(made, tmp_path / "tokenizer.json") is None

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wordpiece_core import EncodingOptions, Tokenizer, reference
-from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.inspection import Inspection, Inspector
 from wordpiece_core.tokenizer.models import Unigram
 from wordpiece_core.tokenizer.segmentation_reasons import Reasoner
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 from ...parity.random_cases import peer, wordpiece
 from ..strategies import odd_text

@@ -11,7 +11,7 @@ import wordpiece_core as wp
 from wordpiece_core.reference import SPECIAL_TOKENS, bpe, bpe_training, words
 from wordpiece_core.reference.unigram_tokenizing import tokenize_word
 from wordpiece_core.symbols import byte_tokens
-from wordpiece_core.tokenizer.files import TokenizerSpec
+from wordpiece_core.tokenizer.families import trained_spec
 from wordpiece_core.tokenizer.models import Bpe, Unigram
 
 from ..strategies import word_tables
@@ -35,7 +35,13 @@ def test_unigram_segments_words_as_the_reference(
     reserved = [*SPECIAL_TOKENS, *byte_tokens(byte_fallback)]
     numbers = [*[0.0] * len(reserved), *scores.values()]
     tokenizer = wp.Tokenizer.from_spec(
-        TokenizerSpec([*reserved, *scores], model=Unigram(numbers, byte_fallback))
+        trained_spec(
+            [*reserved, *scores],
+            Unigram(numbers, byte_fallback),
+            wp.TextOptions(),
+            "▁",
+            special_tokens=SPECIAL_TOKENS,
+        )
     )
     rules: dict[str, Any] = {"byte_fallback": byte_fallback}
     cuts = [tokenize_word(word, scores, **rules) for word in words(text)]
@@ -56,6 +62,14 @@ def test_bpe_segments_words_as_the_reference(table: dict[str, int], marks: str, 
     ids = {token: i for i, token in enumerate(training.vocab)}
     merges = list(dict.fromkeys((merge.left, merge.right) for merge in training.merges))
     pairs = [(ids[left], ids[right]) for left, right in merges]
-    tokenizer = wp.Tokenizer.from_spec(TokenizerSpec(training.vocab, model=Bpe(pairs, **rules)))
+    suffix = "</w>" if marks == "</w>" else None
+    spec = trained_spec(
+        training.vocab,
+        Bpe(pairs, suffix, byte_fallback),
+        wp.TextOptions(),
+        rules["word_boundary"],
+        special_tokens=SPECIAL_TOKENS,
+    )
+    tokenizer = wp.Tokenizer.from_spec(spec)
     cuts = [bpe.tokenize(word, ids, merges, **rules) for word in words(text)]
     assert tokenizer.tokenize(text) == [token for cut in cuts for token in cut]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,21 @@ from transformers import AutoTokenizer
 
 import wordpiece_core as wp
 from tests.wordpiece_core.tokenizer.peers import BERT_FIVE, TEXTS, ids_of, trained
-from wordpiece_core.tokenizer.files import AS_IT_IS, TokenizerSpec
-from wordpiece_core.tokenizer.models import Bpe, Unigram
+from wordpiece_core.symbols import SPECIAL_TOKENS
+from wordpiece_core.tokenizer.families import trained_spec
+from wordpiece_core.tokenizer.models import BERT_ENDS, Bpe, Unigram
 from wordpiece_core.tokenizer.reading import read_tokenizer
+from wordpiece_core.tokenizer.spec import TokenizerSpec
+from wordpiece_core.tokenizer.words import AS_IT_IS
 
 OWN = ["word_end", "mark", "bert_bytes", "unigram"]
 
 
-def own_spec(kind: str, **more: Any) -> TokenizerSpec:
-    """A spec as a training of ours makes it, of what a peer has learned."""
+def own_spec(
+    kind: str, text: wp.TextOptions | None = None, special_tokens: Sequence[str] = ()
+) -> TokenizerSpec:
+    """Return the spec of a training whose model a peer has learned."""
+    boundary = {"word_end": "</w>", "mark": "▁", "unigram": "▁"}.get(kind, "bytes")
     model = trained(kind)["model"]
     if kind == "unigram":
         vocab = [token for token, _ in model["vocab"]]
@@ -30,9 +37,17 @@ def own_spec(kind: str, **more: Any) -> TokenizerSpec:
     else:
         vocab = sorted(model["vocab"], key=model["vocab"].get)
         ids = model["vocab"]
-        boundary = {"word_end": "</w>", "mark": "▁"}.get(kind, "bytes")
-        made = Bpe([(ids[left], ids[right]) for left, right in model["merges"]], boundary)
-    return TokenizerSpec(vocab, continuing_prefix="", model=made, **more)
+        suffix = "</w>" if boundary == "</w>" else None
+        made = Bpe([(ids[left], ids[right]) for left, right in model["merges"]], suffix)
+    if isinstance(made, Unigram):
+        made = replace(made, scores=[*made.scores, *[0.0] * len(special_tokens)])
+    return trained_spec(
+        [*vocab, *special_tokens],
+        made,
+        text or wp.TextOptions(),
+        boundary,
+        special_tokens=[*SPECIAL_TOKENS, *special_tokens],
+    )
 
 
 def saved(spec: TokenizerSpec, tmp_path: Path) -> Path:
@@ -46,17 +61,14 @@ def test_a_directory_of_ours_is_read_back_to_an_equal_spec(
     tmp_path: Path, kind: str, pre_tokenizer: str
 ) -> None:
     text = wp.TextOptions(lowercase=False, pre_tokenizer=pre_tokenizer)
-    spec = own_spec(kind, text=text, more_special_tokens=("<ent>",))
-    spec = replace(spec, vocab=[*spec.vocab, "<ent>"])
-    if isinstance(spec.model, Unigram):
-        spec = replace(spec, model=Unigram([*spec.model.scores, 0.0]))
+    spec = own_spec(kind, text, ["<ent>"])
     assert read_tokenizer(str(saved(spec, tmp_path))).to_dict() == spec.to_dict()
     (tmp_path / "tokenizer_config.json").unlink()
     assert read_tokenizer(str(tmp_path)).to_dict() == spec.to_dict()
 
 
 def test_gpt2_words_are_read_back_to_an_equal_spec(tmp_path: Path) -> None:
-    spec = replace(own_spec("bert_bytes"), text=wp.TextOptions(pre_tokenizer="gpt2"))
+    spec = own_spec("bert_bytes", wp.TextOptions(pre_tokenizer="gpt2"))
     assert read_tokenizer(str(saved(spec, tmp_path))).to_dict() == spec.to_dict()
 
 
@@ -147,4 +159,5 @@ def test_a_vocabulary_beside_that_is_another_is_refused(tmp_path: Path) -> None:
 def test_five_special_tokens_are_those_of_bert(tmp_path: Path) -> None:
     spec = read_tokenizer(str(saved(own_spec("mark"), tmp_path)))
     assert spec.special_tokens == BERT_FIVE
-    assert (spec.roles, spec.added) == (None, None)
+    assert {*spec.roles.values()} == {*BERT_FIVE}
+    assert spec.post_processor == BERT_ENDS

@@ -32,7 +32,7 @@ def test_special_tokens_in_texts_are_plain_text_if_wanted(tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["t5", "xlm_roberta", "converted"])
 def test_roles_of_tokenizers_made_of_models_of_sentencepiece(tmp_path: Path, kind: str) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(sentencepiece_like(kind)))
-    roles = read_tokenizer(str(tmp_path)).tokens_by_role
+    roles = read_tokenizer(str(tmp_path)).roles
     assert (roles["pad_token"], roles["eos_token"]) == ("<pad>", "</s>")
 
 
@@ -82,7 +82,7 @@ def test_two_files_of_gpt2(tmp_path: Path, kind: str, name: str) -> None:
         theirs(text, pair)["input_ids"] for text, pair in zip(TEXTS, others, strict=True)
     ]
     for role in ("bos_token", "eos_token", "pad_token"):
-        assert ours.spec.tokens_by_role.get(role) == getattr(theirs, role)
+        assert ours.spec.roles.get(role) == getattr(theirs, role)
     assert (
         read_tokenizer(str(saved(ours.spec, tmp_path / "again"))).to_dict() == ours.spec.to_dict()
     )

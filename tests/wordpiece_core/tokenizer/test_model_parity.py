@@ -18,9 +18,10 @@ import wordpiece_core as wp
 from tests.wordpiece_core.real_text import real_lines
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.symbols import SPACE_MARK
-from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats import sentencepiece_proto
-from wordpiece_core.tokenizer.models import Metaspace, Unigram
+from wordpiece_core.tokenizer.models import AddedToken, Unigram
+from wordpiece_core.tokenizer.parts import AT_MARKS, sentencepiece_normalizer
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 from ..sentencepiece_models import charsmap_of
 from .peers import train_sentencepiece
@@ -64,9 +65,10 @@ def of_sentencepiece(
     return wp.Tokenizer.from_spec(
         TokenizerSpec(
             vocab=[piece for piece, _, _ in pieces],
-            rules=Metaspace(charsmap),
             model=model,
-            more_special_tokens=[piece for piece, _, kind in pieces if kind == CONTROL],
+            normalizer=(sentencepiece_normalizer(charsmap),),
+            pre_tokenizer=(AT_MARKS,),
+            added_tokens=tuple(AddedToken(piece) for piece, _, kind in pieces if kind == CONTROL),
             roles={"unk_token": "<unk>"},
         )
     )

@@ -93,6 +93,18 @@ BERT_PROCESSING = {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]
         lambda j: j["model"].update(max_input_chars_per_word=1),
         lambda j: j["model"].update(continuing_subword_prefix="#"),
         lambda j: j["model"].pop("type"),  # as in bert-base-uncased's
+        lambda j: j["post_processor"]["single"].insert(1, SEP),
+        lambda j: j["post_processor"]["single"].pop(),
+        lambda j: j["post_processor"].update(pair=[CLS, A, SEP, B, SEP]),
+        lambda j: j.update(post_processor=None),
+        lambda j: j.update(added_tokens=[]),
+        lambda j: j["added_tokens"].pop(),
+        lambda j: j.pop("added_tokens"),
+        lambda j: j["added_tokens"].append(added("<s>", special=False)),
+        lambda j: j["added_tokens"].append(added("<s>", lstrip=True)),
+        lambda j: j["added_tokens"].append(added("<s>", id=1)),
+        lambda j: j["model"].update(unk_token="<s>"),
+        lambda j: j.update(post_processor=BERT_PROCESSING | {"cls": ["[SEP]", 3]}),
     ],
 )
 def test_what_is_read_gives_the_ids_of_tokenizers(tmp_path: Path, change: Change) -> None:
@@ -102,20 +114,12 @@ def test_what_is_read_gives_the_ids_of_tokenizers(tmp_path: Path, change: Change
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda j: j["post_processor"]["single"].insert(1, SEP), "post_processor (Template"),
-        (lambda j: j["post_processor"]["single"].pop(), "post_processor (Template"),
-        (lambda j: j["post_processor"].update(pair=[CLS, A, SEP, B, SEP]), "post_processor (T"),
         (lambda j: j["post_processor"]["special_tokens"]["[SEP]"].update(ids=[4]), "post_pro"),
-        (lambda j: j.update(post_processor=BERT_PROCESSING | {"cls": ["[SEP]", 3]}), "post_pr"),
-        (lambda j: j.update(post_processor=None), "post_processor (None) does not put [CLS]"),
-        (lambda j: j.update(post_processor="x"), "post_processor (x) does not put [CLS]"),
-        (lambda j: j.update(added_tokens=[]), "[PAD] is missing from added_tokens; add it"),
-        (lambda j: j["added_tokens"].pop(), "[MASK] is missing from added_tokens; add it"),
-        (lambda j: j.pop("added_tokens"), "[PAD] is missing from added_tokens; add it"),
+        (
+            lambda j: j.update(post_processor="x"),
+            "post_processor is 'x', not an object with a type",
+        ),
         (lambda j: j.update(added_tokens=None), "added_tokens is None, not a list"),
-        (lambda j: j["added_tokens"].append(added("<s>", special=False)), "<s>' is not special;"),
-        (lambda j: j["added_tokens"].append(added("<s>", lstrip=True)), "<s>' is lstrip; only"),
-        (lambda j: j["added_tokens"].append(added("<s>", id=1)), "<s>' is not in the vocabu"),
         (lambda j: j["added_tokens"].append("[CLS]"), "'[CLS]' is not an added token"),
         (lambda j: j.update(normalizer="x"), "normalizer is 'x', not an object"),
         (lambda j: j["normalizer"].update(lowercase="no"), "lowercase: 'no' is not True or False"),
@@ -123,8 +127,7 @@ def test_what_is_read_gives_the_ids_of_tokenizers(tmp_path: Path, change: Change
         (lambda j: j["model"].update(vocab=VOCAB), "not an object"),
         (lambda j: j["model"]["vocab"].update(a=0.5), "the ids of the vocabulary are not 0 to 14"),
         (lambda j: j["model"]["vocab"].update(a=99), "the ids of the vocabulary are not 0 to 14"),
-        (lambda j: j["model"].update(vocab={"a": 0}), "no [UNK] token"),
-        (lambda j: j["model"].update(unk_token="<s>"), "unk_token is '<s>', not [UNK]"),
+        (lambda j: j["model"].update(vocab={"a": 0}), "post_processor (Template"),
         (lambda j: j["model"].update(max_input_chars_per_word="9"), "is '9', not a whole number"),
         (lambda j: j["model"].update(max_input_chars_per_word=-1), "is -1, not 1 or more"),
         (lambda j: j["model"].update(continuing_subword_prefix=None), "is None, not a string"),
@@ -422,5 +425,5 @@ def test_a_file_too_deep_is_an_input_error(tmp_path: Path, depth: int) -> None:
 
 def test_a_type_that_is_none_is_named(tmp_path: Path) -> None:
     path = changed(tmp_path, lambda j: j["pre_tokenizer"].update(type=[1]))
-    with pytest.raises(wp.InputError, match="pre_tokenizer: invalid type: sequence"):
+    with pytest.raises(wp.InputError, match="not an object with a type; and the library"):
         wp.Tokenizer.load(path)

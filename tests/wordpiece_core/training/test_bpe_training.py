@@ -215,9 +215,10 @@ def test_tokenizers_learns_the_same_but_for_ties(boundary: str) -> None:
 def test_the_tokenizer_has_each_merge_once_by_ids() -> None:
     table = {"abc": 5, "ab": 4, "bc": 4, "aabc": 1}
     result = wp.train(table, model="bpe", word_boundary="▁", vocab_size=40)
-    model = result.tokenizer_spec(wp.TextOptions()).model
+    spec = result.tokenizer_spec(wp.TextOptions())
+    model = spec.model
     assert isinstance(model, Bpe)
-    assert (model.word_boundary, model.byte_fallback) == ("▁", False)
+    assert (spec.word_boundary, model.byte_fallback) == ("▁", False)
     named = [(result.vocab[left], result.vocab[right]) for left, right in model.merges]
     assert named == [(row["left"], row["right"]) for row in result.merges.to_pylist()]
 

@@ -97,7 +97,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> str:
         *({**OF_BYTES, "pre_tokenizer": name} for name in (*SINGLE[2:], "none", *COMBINED[:1])),
         {**OF_BYTES, "pre_tokenizer": REGEX, "normalizer": ["nfc"]},
         {"pre_tokenizer": ["whitespace", "digits"], "normalizer": ["nfkc"], "vocab_size": 400},
-        {"model": "bpe", "pre_tokenizer": "bert,digits", "lowercase": False, "vocab_size": 400},
+        {
+            "model": "bpe",
+            "pre_tokenizer": ["bert", "digits"],
+            "lowercase": False,
+            "vocab_size": 400,
+        },
     ],
     quick=3,
     ids=str,
@@ -144,7 +149,7 @@ def test_special_tokens_have_the_roles_that_are_given(corpus: str, tmp_path: Pat
         **roles,
         **options,
     )
-    assert made.tokenizer.spec.tokens_by_role == roles
+    assert made.tokenizer.spec.roles == roles
     config = json.loads((tmp_path / "roles" / "tokenizer_config.json").read_text())
     assert {name: config[name] for name in config if name.endswith("_token")} == roles
     assert config["model_max_length"] == 4096

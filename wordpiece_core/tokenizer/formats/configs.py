@@ -11,11 +11,12 @@ from wordpiece_core.errors import InputError, opt, shown
 from wordpiece_core.options import TextOptions
 from wordpiece_core.symbols import ROLES, SPECIAL_TOKENS
 from wordpiece_core.text_parts import GPT2
-from wordpiece_core.tokenizer.files import AS_IT_IS, ROLE_NAMES, TokenizerSpec
 from wordpiece_core.tokenizer.formats.configured_tokens import token_content
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import check_added_token
-from wordpiece_core.tokenizer.models import Layout
+from wordpiece_core.tokenizer.models import AddedToken, Layout, WordPiece
+from wordpiece_core.tokenizer.spec import ROLE_NAMES, TokenizerSpec
+from wordpiece_core.tokenizer.words import AS_IT_IS
 
 # The text options in a tokenizer_config.json, by the names they have there.
 CONFIG_TEXT = {
@@ -58,14 +59,14 @@ def config_files(spec: TokenizerSpec) -> dict[str, dict[str, Any]]:
     """Both files, by name. They name only special tokens, because `transformers` makes those that
     they name special."""
     special = {*spec.special_tokens}
-    roles = {name: token for name, token in spec.tokens_by_role.items() if token in special}
+    roles = {name: token for name, token in spec.roles.items() if token in special}
     config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
     if spec.model_max_length is not None:
         config["model_max_length"] = spec.model_max_length
     if spec.text != AS_IT_IS and spec.text.pre_tokenizer != GPT2:
         config |= {name: getattr(spec.text, option) for name, option in CONFIG_TEXT.items()}
-    config["clean_up_tokenization_spaces"] = spec.model is None
-    pair = spec.around.pair if spec.around is not None else Layout()
+    config["clean_up_tokenization_spaces"] = isinstance(spec.model, WordPiece)
+    pair = spec.post_processor.pair if spec.post_processor is not None else Layout()
     has_types = bool(pair.added) and any((pair.types[1], *(kind for _, kind in pair.added)))
     types = ["token_type_ids"] if has_types else []
     config["model_input_names"] = ["input_ids", *types, "attention_mask"]
@@ -92,15 +93,19 @@ def with_config(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
     named = [] if roles is None else [*roles.values()]
     if roles is not None and config.get("unk_token") is not None:
         named.append(_checked_content(config["unk_token"], path))
-    more = dict.fromkeys([*spec.more_special_tokens, *_more_tokens(config, path), *named])
-    unknown = [token for token in more if token not in set(spec.vocab)]
+    known, ids = {*spec.special_tokens}, {token: i for i, token in enumerate(spec.vocab)}
+    more = [t for t in dict.fromkeys([*_more_tokens(config, path), *named]) if t not in known]
+    unknown = [token for token in more if token not in ids]
     if unknown:
         raise InputError(f"{path}: special token {unknown[0]!r} is not in the vocabulary; add it")
-    if roles is not None:  # as tokenizer.json lists them
-        more = dict.fromkeys(sorted(more, key=list(spec.vocab).index))
-    spec = replace(spec, model_max_length=_max_length(config) or spec.model_max_length)
+    added = [*spec.added_tokens, *map(AddedToken, more)]
     text = _text_of_config(spec.text, config, path)
-    return replace(spec, text=text, roles=roles, more_special_tokens=tuple(more))
+    return replace(
+        spec if text == spec.text else spec.with_text(text),
+        added_tokens=tuple(sorted(added, key=lambda token: ids[token.content])),
+        roles=spec.roles if roles is None else roles,
+        model_max_length=_max_length(config) or spec.model_max_length,
+    )
 
 
 def check_text(spec: TokenizerSpec, config: Json, path: str) -> None:
@@ -122,12 +127,7 @@ def with_roles(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
     spec, known = replace(spec, model_max_length=length), {*spec.vocab}
     said = {n: token_content(config[n], path) for n in ROLE_NAMES if config.get(n) is not None}
     said = {name: token for name, token in said.items() if token in known and name != "unk_token"}
-    roles = spec.tokens_by_role
-    if all(roles.get(name) == token for name, token in said.items()):
-        return spec
-    if spec.roles is None:
-        spec = spec.with_roles(roles)
-    return replace(spec, roles={**(spec.roles or {}), **said})
+    return replace(spec, roles={**spec.roles, **said})
 
 
 def _max_length(config: Json) -> int | None:
@@ -148,7 +148,7 @@ def _roles_of_config(spec: TokenizerSpec, config: Json, path: str) -> Mapping[st
     """Return the roles of a tokenizer, with the roles that a config file says. The unknown token is
     the model's."""
     said = {n: _checked_content(config[n], path) for n in ROLE_NAMES if config.get(n) is not None}
-    if spec.roles is None:
+    if isinstance(spec.model, WordPiece):
         for name, token in ROLES.items():
             if said.get(name, token) != token:
                 raise InputError(

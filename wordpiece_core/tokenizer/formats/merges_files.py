@@ -7,17 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from wordpiece_core.errors import InputError, shown
-from wordpiece_core.options import END_OF_TEXT, TextOptions
-from wordpiece_core.symbols import BYTES, WORD_END
-from wordpiece_core.text_parts import GPT2
-from wordpiece_core.tokenizer.files import (
-    NO_TEMPLATE,
-    TokenizerSpec,
-    trimming_unless_usual,
-    unless_usual,
-)
+from wordpiece_core.options import END_OF_TEXT
+from wordpiece_core.symbols import WORD_END
+from wordpiece_core.tokenizer.families import gpt2_spec
 from wordpiece_core.tokenizer.formats.json_text import Json, written
-from wordpiece_core.tokenizer.models import Bpe, ByteLevel, Template, around
+from wordpiece_core.tokenizer.models import NOTHING_ADDED, Bpe, PostProcessor, around
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 
 VOCAB, MERGES = "vocab.json", "merges.txt"
@@ -100,36 +95,36 @@ def of_merges_files(
     add_prefix_space: object,
     place: Callable[[str], str],
 ) -> TokenizerSpec:
-    """The tokenizer that `transformers` makes of both files, for its class `kind`, GPT2_CLASS or
-    ROBERTA_CLASS. What no config says is as in GPT-2's. `place`: the path of a file."""
+    """Return the tokenizer that `transformers` builds of both files.
+
+    Args:
+        kind: GPT2_CLASS or ROBERTA_CLASS.
+        place: Return the path of a file.
+    """
     vocab = vocabulary_of(ids, place(VOCAB), None)
     roles = CLASS_ROLES[kind]
     if any(token.endswith(WORD_END) for token in vocab):
         raise InputError(
             f"{place(VOCAB)}: tokens end with {WORD_END}, unlike GPT-2's; use its tokenizer.json"
         )
-    named = dict.fromkeys([*roles.values(), *(["<unk>"] if kind == ROBERTA_CLASS else [])])
-    special = tuple(token for token in named if token in ids)
-    model = Bpe(merges_by_id(merges, ids, place(MERGES)), BYTES)
-    text = TextOptions(pre_tokenizer=GPT2)
-    trimming = [add_prefix_space is True] if kind == ROBERTA_CLASS else []
-    return TokenizerSpec(
+    named = {*roles.values(), *(["<unk>"] if kind == ROBERTA_CLASS else [])}
+    return gpt2_spec(
         vocab,
-        text,
-        continuing_prefix="",
-        more_special_tokens=special,
-        model=model,
-        rules=unless_usual(ByteLevel(add_prefix_space is True)),
-        roles={role: token for role, token in roles.items() if token in ids},
-        added=_around(kind, ids, place),
-        trim_offsets=trimming_unless_usual(trimming, text),
+        merges_by_id(merges, ids, place(MERGES)),
+        special_tokens=named,
+        roles=roles,
+        post_processor=_post_processor(kind, ids, add_prefix_space is True, place),
+        add_prefix_space=add_prefix_space is True,
     )
 
 
-def _around(name: str, ids: Json, place: Callable[[str], str]) -> Template:
+def _post_processor(
+    name: str, ids: Json, add_prefix_space: bool, place: Callable[[str], str]
+) -> PostProcessor:
     if name == GPT2_CLASS:
-        return NO_TEMPLATE
+        return NOTHING_ADDED
     for token in ("<s>", "</s>"):
         if token not in ids:
             raise InputError(f"{place(VOCAB)}: no {token}, which {ROBERTA_CLASS} puts around texts")
-    return replace(around(["<s>"], ["</s>", "</s>"], ["</s>"], 0), fixed_type=True)
+    ends = around(["<s>"], ["</s>", "</s>"], ["</s>"], 0)
+    return replace(ends, fixed_type=True, trims=(add_prefix_space,))

@@ -7,22 +7,28 @@ bpe model of `sentencepiece` is read; what would make other ids is refused.
 
 from __future__ import annotations
 
-import json
 import math
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.symbols import SPACE_MARK, byte_tokens
-from wordpiece_core.tokenizer.files import AS_IT_IS, NO_TEMPLATE, TokenizerSpec
+from wordpiece_core.text_parts import Json
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
-from wordpiece_core.tokenizer.formats.tokenizer_json_parts import check_rules
-from wordpiece_core.tokenizer.models import AddedToken, Bpe, Composed, Metaspace, Unigram
+from wordpiece_core.tokenizer.models import AddedToken, Bpe, Unigram
+from wordpiece_core.tokenizer.parts import (
+    AT_MARKS,
+    SENTENCEPIECE,
+    charsmap,
+    sentencepiece_normalizer,
+    types,
+)
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.vocabulary import check_vocabulary, is_unused
+from wordpiece_core.tokenizer.words import check_words, words_of
 
 SPIECE = "spiece.model"
 MODEL_NAMES = (SPIECE, "tokenizer.model", "sentencepiece.bpe.model", "sentencepiece.model")
@@ -39,7 +45,7 @@ def sentencepiece_model(spec: TokenizerSpec) -> bytes:
     tokens are control symbols: `sentencepiece` does not look for them in texts."""
     assert isinstance(spec.model, Unigram | Bpe)
     model = proto.model_class()()
-    roles = spec.tokens_by_role
+    roles = spec.roles
     user_defined = user_defined_symbols(spec)
     control = {*spec.special_tokens, *roles.values()} - user_defined
     of_bytes = {*byte_tokens(spec.model.byte_fallback)}
@@ -84,15 +90,21 @@ def user_defined_symbols(spec: TokenizerSpec) -> set[str]:
     """The user-defined symbols of a model that was read from one of sentencepiece."""
     if isinstance(spec.model, Unigram):
         return {spec.vocab[i] for i in spec.model.user_defined}
-    return {token for token, found in spec.tokens_found_otherwise.items() if found.normalized}
+    return {token.content for token in spec.added_tokens if token.normalized}
 
 
 def normalizer_options(spec: TokenizerSpec) -> dict[str, Any]:
-    """What is done with text before the model, by the names that the options have there."""
-    if isinstance(spec.rules, Composed) and spec.rules.normalizer is not None:
-        return dict(json.loads(spec.rules.normalizer))
-    rules = spec.rules if isinstance(spec.rules, Metaspace) else Metaspace()
-    return rules.normalizer_spec
+    """Return the options of the normalizer, under their names in sentencepiece."""
+    if types(spec.normalizer) == [SENTENCEPIECE]:
+        return spec.normalizer[0]
+    words = spec.words
+    scheme = words.pre_tokenizers[-1]["prepend_scheme"] if words.is_metaspace else "always"
+    compiled = [charsmap(p, "normalizer") for p in words.normalizers if p["type"] == "Precompiled"]
+    return sentencepiece_normalizer(
+        *compiled,
+        add_dummy_prefix=scheme != "never",
+        remove_extra_whitespaces=words.collapses_spaces or not words.is_metaspace,
+    )
 
 
 def _kind(token: str, unk: str | None, control: set[str], of_bytes: set[str]) -> int:
@@ -120,30 +132,35 @@ def read_model(data: bytes, path: str) -> TokenizerSpec:
     _check_kinds(vocab, kinds, model.trainer_spec.byte_fallback, path)
     user_defined = [i for i, kind in enumerate(kinds) if kind == proto.USER_DEFINED]
     symbols = [vocab[i] for i in user_defined]
-    spec = TokenizerSpec(
-        vocab,
-        AS_IT_IS,
-        continuing_prefix="",
-        more_special_tokens=tuple(
-            token for token, kind in zip(vocab, kinds, strict=True) if kind in NEVER_FOUND
-        ),
-        roles=_roles(model.trainer_spec, vocab, kinds),
-        added=NO_TEMPLATE,
-    )
-    if model.trainer_spec.model_type == proto.UNIGRAM:
+    hidden = {token for token, kind in zip(vocab, kinds, strict=True) if kind in NEVER_FOUND}
+    of_unigram = model.trainer_spec.model_type == proto.UNIGRAM
+    if of_unigram or model.trainer_spec.model_type == proto.BPE:
         fallback = model.trainer_spec.byte_fallback
-        unigram = Unigram(_finite_scores(model, path), fallback, True, user_defined)
-        return replace(spec, model=unigram, rules=_unigram_rules(model, symbols, path))
-    if model.trainer_spec.model_type == proto.BPE:
-        return replace(
-            spec,
-            model=_bpe(model, path),
-            rules=_composed(model, symbols, path),
-            more_special_tokens=(*spec.more_special_tokens, *symbols),
+        found: Unigram | Bpe
+        if of_unigram:
+            found, symbols_in_texts = (
+                Unigram(_finite_scores(model, path), fallback, True, user_defined),
+                set(),
+            )
+        else:
+            found, symbols_in_texts = _bpe(model, path), {*symbols}
+        is_by_words = of_unigram and not symbols and _is_by_words(model)
+        spec = TokenizerSpec(
+            vocab,
+            found,
+            (_normalizer(model, symbols),),
+            (AT_MARKS,) if is_by_words else (),
             added_tokens=tuple(
-                AddedToken(symbol, normalized=True, special=False) for symbol in symbols
+                AddedToken(token)
+                if token in hidden
+                else AddedToken(token, normalized=True, special=False)
+                for token in vocab
+                if token in hidden or token in symbols_in_texts
             ),
+            roles=_roles(model.trainer_spec, vocab, kinds),
         )
+        check_words(words_of(spec, path), path)
+        return spec
     kind = proto.MODEL_TYPES.get(model.trainer_spec.model_type, "unknown")
     raise InputError(
         f"{path}: a sentencepiece {kind} model; only unigram and bpe models are supported"
@@ -185,43 +202,29 @@ def _bpe(model: Any, path: str) -> Bpe:
     return Bpe(merges, None, fallback, fuse_unk=True, of_sentencepiece=True, tied=tied)
 
 
-def _unigram_rules(model: Any, symbols: Sequence[str], path: str) -> Metaspace | Composed:
-    """How text becomes words: each with its space, if no piece can reach from one into the next."""
+def _is_by_words(model: Any) -> bool:
+    """Return True if no piece crosses words, so that each word is a text of its own."""
     normalizer = model.normalizer_spec
     ordinary = [piece.piece for piece in model.pieces if piece.type == proto.NORMAL]
-    is_by_words = (
+    return bool(
         SPACE_MARK in ordinary
         and not any(SPACE_MARK in piece[1:] for piece in ordinary)
         and normalizer.escape_whitespaces
         and not model.trainer_spec.treat_whitespace_as_suffix
-        and not symbols
     )
-    if is_by_words:
-        rules = Metaspace(
-            charsmap=normalizer.precompiled_charsmap,
-            collapse_spaces=normalizer.remove_extra_whitespaces,
-            prepend="always" if normalizer.add_dummy_prefix else "never",
-        )
-        check_rules(rules, path)
-        return rules
-    return _composed(model, symbols, path)
 
 
-def _composed(model: Any, symbols: Sequence[str], path: str) -> Composed:
-    """How text becomes one word of the model."""
+def _normalizer(model: Any, symbols: Sequence[str]) -> Json:
+    """Return the normalizer of a model as a part."""
     normalizer = model.normalizer_spec
-    options = {
-        "type": "SentencePiece",
-        "precompiled_charsmap": b64encode(normalizer.precompiled_charsmap).decode(),
-        "add_dummy_prefix": normalizer.add_dummy_prefix,
-        "remove_extra_whitespaces": normalizer.remove_extra_whitespaces,
-        "escape_whitespaces": normalizer.escape_whitespaces,
-        "treat_whitespace_as_suffix": model.trainer_spec.treat_whitespace_as_suffix,
-        "user_defined_symbols": list(symbols),
-    }
-    rules = Composed(normalizer=json.dumps(options))
-    check_rules(rules, path)
-    return rules
+    return sentencepiece_normalizer(
+        normalizer.precompiled_charsmap,
+        add_dummy_prefix=normalizer.add_dummy_prefix,
+        remove_extra_whitespaces=normalizer.remove_extra_whitespaces,
+        escape_whitespaces=normalizer.escape_whitespaces,
+        treat_whitespace_as_suffix=model.trainer_spec.treat_whitespace_as_suffix,
+        user_defined_symbols=symbols,
+    )
 
 
 def _check_kinds(

@@ -7,10 +7,10 @@ import binascii
 from base64 import b64decode
 
 from wordpiece_core.errors import InputError, shown
-from wordpiece_core.tokenizer.files import TokenizerSpec
 from wordpiece_core.tokenizer.formats.json_text import Json, get
 from wordpiece_core.tokenizer.formats.tiktoken_ranks import Encoding, spec_of_tokens
 from wordpiece_core.tokenizer.models import MOST_IDS
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 TEKKEN = "tekken.json"
 # The special tokens of files that do not list them.

@@ -27,10 +27,11 @@ from wordpiece_core.text_parts import (
     QWEN2_CUT,
     split,
 )
-from wordpiece_core.tokenizer.files import TokenizerSpec
-from wordpiece_core.tokenizer.formats.tokenizer_json import ADDED_TOKEN_FLAGS, byte_level
-from wordpiece_core.tokenizer.formats.tokenizer_json_reading import from_tokenizer_json
-from wordpiece_core.tokenizer.models import MOST_IDS, ByteLevel
+from wordpiece_core.tokenizer.models import MOST_IDS, AddedToken, Bpe
+from wordpiece_core.tokenizer.parts import byte_level
+from wordpiece_core.tokenizer.spec import TokenizerSpec, usual_roles
+from wordpiece_core.tokenizer.vocabulary import check_vocabulary
+from wordpiece_core.tokenizer.words import check_words, words_of
 
 ENDING = ".tiktoken"
 RANK_NAMES = ("qwen.tiktoken", "tokenizer.model")  # of files in directories
@@ -160,34 +161,20 @@ def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> To
     merges = _kernel.merges_of_ranks(list(tokens), range(len(tokens)))
     names = ["".join(BYTE_CHARACTERS[byte] for byte in token) for token in tokens]
     # Ids that no token has: their names have a space, which no text of bytes has here.
-    vocab = {
-        token or special.get(number, f"unused {number}"): number
-        for number, token in enumerate(names)
-    }
-    value = {
-        "version": "1.0",
-        "added_tokens": [
-            {"id": number, "content": token, "special": True} | ADDED_TOKEN_FLAGS
-            for number, token in sorted(special.items())
-        ],
-        "normalizer": encoding.normalizer and {"type": encoding.normalizer},
-        "pre_tokenizer": {
-            "type": "Sequence",
-            "pretokenizers": [
-                split(encoding.pattern),
-                byte_level(ByteLevel(), use_regex=False),
-            ],
-        },
-        "post_processor": None,
-        "decoder": byte_level(ByteLevel(), use_regex=True),
-        "model": {
-            "type": "BPE",
-            "ignore_merges": True,
-            "vocab": vocab,
-            "merges": [[names[left], names[right]] for left, right in merges],
-        },
-    }
-    return from_tokenizer_json(value, path)
+    vocab = [token or special.get(number, f"unused {number}") for number, token in enumerate(names)]
+    check_vocabulary(vocab, path, unk=None)
+    form = encoding.normalizer
+    spec = TokenizerSpec(
+        vocab,
+        Bpe(merges, ignore_merges=True),
+        ({"type": form},) if form else (),
+        (split(encoding.pattern), byte_level(add_prefix_space=False, use_regex=False)),
+        decoder=byte_level(add_prefix_space=False, use_regex=True),
+        added_tokens=tuple(AddedToken(token) for _, token in sorted(special.items())),
+        roles=usual_roles({*special.values()}),
+    )
+    check_words(words_of(spec, path), path)
+    return spec
 
 
 def ranks_of(data: bytes, path: str) -> dict[bytes, int]:
