@@ -236,7 +236,8 @@ def shard_without_times(shard: bytes) -> bytes:
     del value["record"]["source"]
     pages = shard[: len(shard) - metadata.serialized_size - TAIL]
     columns = [str(metadata.row_group(i).to_dict()) for i in range(metadata.num_row_groups)]
-    footer = [str(metadata.schema), *columns, json.dumps(value), str(sorted(pairs.items()))]
+    schema = str(metadata.schema).partition("\n")[2]  # without the address of the object
+    footer = [schema, *columns, json.dumps(value), str(sorted(pairs.items()))]
     return pages + "\n".join(footer).encode()
 
 
