@@ -6,7 +6,7 @@
 >>> tok.tokenize("hug pun"), tok.encode("hug pun")
 (['hug', 'pun'], [2, 12, 13, 3])
 
-`wordpiece_core.reference` has the same algorithms in plain Python: the specification.
+`wordpiece_core.reference` is a textbook of the algorithms in plain Python.
 """
 
 from __future__ import annotations

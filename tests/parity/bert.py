@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tests.oracle import SPECIAL_TOKENS
 from wordpiece_core import Tokenizer
 from wordpiece_core.options import ENCODING_COLUMNS, EncodingOptions, TextOptions
-from wordpiece_core.reference import SPECIAL_TOKENS
 
 from .random_cases import peer, set_options, wordpiece
 

@@ -14,8 +14,8 @@ from typing import Any
 from tokenizers import Encoding, Tokenizer
 
 import wordpiece_core as wp
+from tests.oracle import SPECIAL_TOKENS
 from wordpiece_core.options import ENCODING_COLUMNS, TRUNCATIONS, EncodingOptions, TextOptions
-from wordpiece_core.reference import SPECIAL_TOKENS
 
 from ..wordpiece_core.tokenizer import peers
 from .random_tokenizers import Json, random_text, random_tokenizer

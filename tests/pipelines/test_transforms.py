@@ -29,7 +29,7 @@ from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming, WindowedV
 import pipelines
 import wordpiece_core as wp
 from pipelines import transforms
-from wordpiece_core import reference
+from tests import oracle
 from wordpiece_core.options import ENCODING_COLUMNS
 
 from .corpora import english
@@ -46,7 +46,7 @@ def test_words_are_counted_as_the_reference_counts_them() -> None:
     texts = english(300)
     with LocalPipeline() as pipeline:
         words = pipeline | beam.Create([{"text": text} for text in texts]) | pipelines.CountWords()
-        assert_that(words, equal_to(list(reference.count_words(texts).items())))
+        assert_that(words, equal_to(list(oracle.count_words(texts).items())))
 
 
 def test_options_of_text_are_those_of_the_command() -> None:

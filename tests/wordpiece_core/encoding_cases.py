@@ -14,7 +14,7 @@ import tokenizers
 from tokenizers.processors import TemplateProcessing
 
 import wordpiece_core as wp
-from wordpiece_core import reference
+from tests import oracle
 from wordpiece_core.options import (
     ENCODING_COLUMNS,
     TRUNCATIONS,
@@ -155,7 +155,7 @@ def random_vocabulary(rng: Random, text: str, options: dict[str, Any]) -> list[s
     """Pieces of the words of the text, as they are cut and as they are written, and odd tokens."""
     prefix = options["continuing_prefix"]
     text_options = {n: options[n] for n in TextOptions.__dataclass_fields__ if n in options}
-    words = [*reference.words(text, **text_options), *text.split()] or ["a"]
+    words = [*oracle.words(text, **text_options), *text.split()] or ["a"]
     pieces = [*"ab", "ab", "a", "abc", "#", "##", "###", "", " ", "\u0301", "é", prefix]
     for _ in range(rng.choice([0, 5, 20, 60])):
         word = rng.choice(words)
@@ -165,7 +165,7 @@ def random_vocabulary(rng: Random, text: str, options: dict[str, Any]) -> list[s
         pieces += sorted({c for word in words for c in word})
     tokens = [form for piece in pieces for form in (piece, prefix + piece) if rng.random() < 0.8]
     missing = rng.choice([(), (), (), (), ("[CLS]",), ("[MASK]",), ("[CLS]", "[SEP]", "[PAD]")])
-    tokens += [token for token in reference.SPECIAL_TOKENS if token not in missing]
+    tokens += [token for token in oracle.SPECIAL_TOKENS if token not in missing]
     tokens += [token for token in options["more_special_tokens"] if token != ""]
     rng.shuffle(tokens)
     return list(dict.fromkeys(tokens))
@@ -198,12 +198,12 @@ def by_reference(case: Case) -> Encoded:
         "special_tokens": tok.special_tokens,
         "unk_scope": case.unk_scope,
     }
-    reference.encode_rows("", None if case.pairs is None else "", vocab=case.vocab, **options)
+    oracle.encode_rows("", None if case.pairs is None else "", vocab=case.vocab, **options)
     encoded = Encoded()
     for source, (text, pair) in enumerate(case.rows()):
         rows: Rows = [None]
         if text is not None:
-            found = reference.encode_rows(text, pair, vocab=case.vocab, **options)
+            found = oracle.encode_rows(text, pair, vocab=case.vocab, **options)
             rows = [row | {"offset_mapping": [*map(list, row["offset_mapping"])]} for row in found]
         encoded.rows.extend(rows)
         encoded.sources.extend([source] * len(rows))
@@ -212,7 +212,7 @@ def by_reference(case: Case) -> Encoded:
 
 def peer(case: Case) -> tokenizers.Tokenizer:
     """The same tokenizer of `tokenizers`, with truncation and padding as the case has them."""
-    special = [*reference.SPECIAL_TOKENS, *case.options.get("more_special_tokens", ())]
+    special = [*oracle.SPECIAL_TOKENS, *case.options.get("more_special_tokens", ())]
     options = {k: v for k, v in case.options.items() if k != "more_special_tokens"}
     value = random_cases.wordpiece(case.vocab, special, **options)
     # `tokenizers` checks a stride for rows with added tokens, though they be left out.

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wordpiece_core import _kernel, reference
+from tests import oracle
+from wordpiece_core import _kernel
 from wordpiece_core.tokenizer.spec import tokens_in_texts
 
 from .strategies import odd_text, word_tables
@@ -252,4 +253,4 @@ def test_texts_are_split_at_special_tokens(texts: list[str], special: list[str])
     split_at = [token.for_kernel() for token in tokens_in_texts([*dict.fromkeys(special)])]
     words = _kernel.WordCounter(options, split_at=split_at)
     words.count(pa.array(texts, pa.string()))
-    assert take(words) == reference.count_words(texts, special_tokens=special)
+    assert take(words) == oracle.count_words(texts, special_tokens=special)

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 from tokenizers import Tokenizer as PeerTokenizer
 
+from tests.oracle import WHITE_SPACE, normalize, pre_tokenize
 from tests.wordpiece_core.strategies import ODD
 from wordpiece_core import Tokenizer, _kernel, train
 from wordpiece_core.errors import InputError
 from wordpiece_core.measures import SUMS, Measures, measure, overlap, parity
-from wordpiece_core.reference import WHITE_SPACE, normalize, pre_tokenize
 
 VOCAB = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##a", "b", "##b", "##ab", "aab", "é"),

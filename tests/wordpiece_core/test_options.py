@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tokenizers.models import WordPiece
 
 import wordpiece_core as wp
+from tests import oracle
 from wordpiece_core.errors import shown
 from wordpiece_core.options import TrainingOptions
 
@@ -153,7 +154,7 @@ def test_bert_lays_special_tokens_out_as_the_published_vocabularies() -> None:
     tokens = TrainingOptions(special_tokens="bert").special_tokens
     places = {token: place for place, token in enumerate(tokens)}
     assert len(tokens) == 999
-    assert [places[t] for t in wp.reference.SPECIAL_TOKENS] == [0, 100, 101, 102, 103]
+    assert [places[t] for t in oracle.SPECIAL_TOKENS] == [0, 100, 101, 102, 103]
     assert [places[t] for t in ("[unused0]", "[unused98]", "[unused99]", "[unused993]")] == [
         *(1, 99, 104, 998)
     ]

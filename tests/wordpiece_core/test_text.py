@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer, WhitespaceSplit
 
-from wordpiece_core import _kernel, reference
+from tests import oracle
+from wordpiece_core import _kernel
 
 from .strategies import odd_text
 
@@ -139,6 +140,6 @@ def test_the_reference_agrees_on_old_characters(
     text: str, switches: Switches, pre_tokenizer: str
 ) -> None:
     options = dict(zip(SWITCHES, switches, strict=True))
-    words = reference.words(text, pre_tokenizer=pre_tokenizer, **options)
+    words = oracle.words(text, pre_tokenizer=pre_tokenizer, **options)
     assert [words] == words_by_kernel([text], switches, pre_tokenizer)
     assert [words] == list(words_by_tokenizers([text], switches, pre_tokenizer))

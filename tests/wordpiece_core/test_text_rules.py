@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
+from tests.oracle.pre_tokenizers import gpt2_words
 from wordpiece_core import TextOptions, _kernel
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.reference.pre_tokenizers import gpt2_words
 from wordpiece_core.symbols import SPACE_MARK
 from wordpiece_core.tokenizer.parts import AT_MARKS, sentencepiece_normalizer
 from wordpiece_core.tokenizer.words import Words

@@ -1,101 +1,107 @@
-"""Byte-pair encoding (Sennrich et al. 2016): words to merges, and merges to tokens.
+"""Byte-pair encoding (Sennrich, Haddow and Birch 2016).
 
-Training begins with the symbols of words and merges the commonest pair of neighbours everywhere,
-again and again; of equals, the pair that occurs first in the word table. Overlapping pairs count:
-``a a a`` holds the pair ``a a`` twice, and merges once. Every merge is kept, in its order: that is
-what words are segmented by. WordPiece forgets them.
+Training starts with the characters of words; `</w>` belongs to the last one: `low` is `l o w</w>`.
+Then the most frequent pair of adjacent tokens is merged in all words, again and again. Each merge
+is kept, because encoding repeats the merges in their order. (WordPiece forgets them.)
 
-What the symbols of a word are, ``marks`` says; with which options words are trained on,
-``bpe_training``.
+Encoding merges the pair with the lowest rank in a word, the pair that was learned first, as long as
+one of its pairs was learned.
+
+>>> words = {"low": 5, "lowest": 2, "newer": 6, "wider": 3}  # similar to the paper's example
+>>> vocab, merges = train(words, vocab_size=22)
+>>> [left + right for left, right in merges]
+['er</w>', 'lo', 'ne', 'new', 'newer</w>', 'low</w>']
+>>> tokenize_word("lower", merges)
+['lo', 'w', 'er</w>']
+>>> decode(encode("newer low", vocab, merges), vocab)
+'newer low'
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
-from wordpiece_core.reference.merging import (
-    Merge,
-    Pair,
-    Split,
-    merge_word,
-    pair_counts,
-    unigram_counts,
-)
-from wordpiece_core.symbols import WORD_END, symbols, unknown_tokens
+from wordpiece_core.reference.text import words
+from wordpiece_core.reference.wordpiece import LONGEST_WORD, SPECIAL_TOKENS, Pair, pair_counts
 
-# --- Words to merges ------------------------------------------------------------------------------
+END = "</w>"
+
+# --- Training -------------------------------------------------------------------------------------
 
 
-def learn_merges(
-    splits: list[Split],
-    counts: Sequence[int],
-    is_eligible: Callable[[Pair, int], bool] = lambda pair, pair_count: True,
-) -> Iterator[Merge]:
-    """Merge the commonest pair again and again, as long as one is eligible.
+def train(word_counts: Mapping[str, int], vocab_size: int) -> tuple[list[str], list[Pair]]:
+    """Return a vocabulary in id order (special tokens, characters, merged tokens), and the merges
+    in order.
 
-    >>> words = [symbols("low"), symbols("lowest")]
-    >>> [merge.token for merge in learn_merges(words, [5, 2])]
-    ['lo', 'low</w>', 'low', 'lowe', 'lowes', 'lowest</w>']
+    Args:
+        word_counts: Words with their counts. Of equally frequent pairs, the pair that occurs first
+            in these words is merged.
     """
-    for step in count(1):
-        pairs = pair_counts(splits, counts)  # in the order in which they first occur
-        eligible = [pair for pair, n in pairs.items() if is_eligible(pair, n)]
-        if not eligible:
-            return
-        left, right = best = max(eligible, key=lambda pair: pairs[pair])  # the first of equals
-        n, occur = pairs[best], unigram_counts(splits, counts)
-        yield Merge(step, left, right, left + right, float(n), n, occur[left], occur[right])
-        splits = [merge_word(split, left, right, continuing_prefix="") for split in splits]
+    counts = {word: n for word, n in word_counts.items() if len(word) <= LONGEST_WORD}
+    splits = [symbols(word) for word in counts]
+    alphabet = sorted({symbol for split in splits for symbol in split})
+    vocab = dict.fromkeys([*SPECIAL_TOKENS, *alphabet])
+    merges: list[Pair] = []
+    while len(vocab) < vocab_size:
+        pairs = pair_counts(splits, counts.values())
+        if not pairs:
+            break
+        left, right = max(pairs, key=lambda pair: pairs[pair])  # the first of equal counts
+        splits = [merge(split, left, right) for split in splits]
+        merges.append((left, right))
+        vocab[left + right] = None  # no new token if it exists already
+    return list(vocab), merges
 
 
-# --- Words to tokens ------------------------------------------------------------------------------
+def symbols(word: str) -> list[str]:
+    """Return the characters of a word; the last one has the mark of the end."""
+    return [*word[:-1], word[-1] + END]
 
 
-def tokenize(
-    word: str,
-    vocab: Iterable[str],
-    merges: Iterable[Pair],
-    *,
-    word_boundary: str = WORD_END,
-    add_space: bool = True,
-    byte_fallback: bool = False,
-    unk_token: str = "[UNK]",
-) -> list[str]:
-    """Segment a word by merges, in the order in which they were learned.
+def merge(split: list[str], left: str, right: str) -> list[str]:
+    """Return the tokens of a word with a pair merged, from left to right.
 
-    A symbol that is not a token becomes ``unk_token``, or the tokens of its bytes.
+    >>> merge(["a", "a", "a"], "a", "a")
+    ['aa', 'a']
     """
-    known = set(vocab)
-    first: list[str] = []
-    for symbol in symbols(word, word_boundary, add_space):
-        first += [symbol] if symbol in known else unknown_tokens(symbol, unk_token, byte_fallback)
-    return apply_merges(first, merges)
+    merged: list[str] = []
+    at = 0
+    while at < len(split):
+        is_pair = split[at : at + 2] == [left, right]
+        merged.append(left + right if is_pair else split[at])
+        at += 2 if is_pair else 1
+    return merged
 
 
-def apply_merges(tokens: Sequence[str], merges: Iterable[Pair]) -> list[str]:
-    """Merge one pair after the other: each time the pair that was learned first, at its leftmost
-    place. A pair that was learned twice counts by its first time."""
+# --- Encoding -------------------------------------------------------------------------------------
+
+
+def tokenize_word(word: str, merges: Sequence[Pair]) -> list[str]:
+    """Return the tokens of a word. A pair that was learned twice has the rank of its first time."""
     ranks: dict[Pair, int] = {}
     for rank, pair in enumerate(merges):
-        ranks.setdefault((pair[0], pair[1]), rank)
-    tokens = list(tokens)
+        ranks.setdefault(pair, rank)
+    tokens = symbols(word)
     while True:
         found = [(ranks[pair], at) for at, pair in enumerate(pairwise(tokens)) if pair in ranks]
         if not found:
             return tokens
-        at = min(found)[1]
+        _, at = min(found)  # the lowest rank, at its leftmost place
         tokens[at : at + 2] = [tokens[at] + tokens[at + 1]]
 
 
-def apply_first_pair_in_text(tokens: Sequence[str], merges: Iterable[Pair]) -> list[str]:
-    """The loop that many textbooks print: merge the first pair *of the word* that was learned at
-    all, again and again. It does not ask when a pair was learned, so words of the training may be
-    segmented otherwise than by the training. Use ``apply_merges``."""
-    learned = {(pair[0], pair[1]) for pair in merges}
-    tokens = list(tokens)
-    while True:
-        at = next((at for at, pair in enumerate(pairwise(tokens)) if pair in learned), None)
-        if at is None:
-            return tokens
-        tokens[at : at + 2] = [tokens[at] + tokens[at + 1]]
+def encode(
+    text: str, vocab: Sequence[str], merges: Sequence[Pair], *, lowercase: bool = True
+) -> list[int]:
+    """Return the ids of a text, between [CLS] and [SEP]. Unknown characters are [UNK]."""
+    ids = {token: i for i, token in enumerate(vocab)}
+    found = [tokenize_word(word, merges) for word in words(text, lowercase=lowercase)]
+    tokens = ["[CLS]", *(token for some in found for token in some), "[SEP]"]
+    return [ids.get(token, ids["[UNK]"]) for token in tokens]
+
+
+def decode(ids: Iterable[int], vocab: Sequence[str]) -> str:
+    """Return the text of ids: a space at each end of a word."""
+    tokens = [vocab[i] for i in ids if vocab[i] not in SPECIAL_TOKENS]
+    return "".join(tokens).replace(END, " ").removesuffix(" ")

@@ -24,7 +24,6 @@ from wordpiece_core.errors import (
     opt,
     shown,
 )
-from wordpiece_core.rules import truncated_lengths
 from wordpiece_core.symbols import BYTES, ROLES, SPACE_MARK
 from wordpiece_core.tokenizer.formats.json_text import Json
 from wordpiece_core.tokenizer.formats.tokenizer_json_reading import model_kind
@@ -480,3 +479,27 @@ def _numbers(values: Iterable[int]) -> pa.Array:
 def _strings(texts: pa.Array) -> pa.Array:
     """Texts whose invalid UTF-8 is replaced."""
     return pa.array(_kernel.repair_utf8(texts)[0])
+
+
+def truncated_lengths(lengths: Sequence[int], room: int, truncation: str) -> list[int]:
+    """Return how many tokens of each sequence are kept, at most `room` together.
+
+    "longest_first" truncates the longer of two; both if half of the room (rounded down, and up for
+    the longer one) is not enough for either. "only_first" and "only_second" keep one token of the
+    truncated text, or raise InputError. Without any room nothing is kept.
+    """
+    if sum(lengths) <= room:
+        return list(lengths)
+    if room == 0:
+        return [0] * len(lengths)
+    if truncation == "longest_first":
+        if len(lengths) == 1:
+            return [room]
+        shorter = min(*lengths, room // 2)
+        first_is_longer = lengths[0] > lengths[1]
+        return [room - shorter, shorter] if first_is_longer else [shorter, room - shorter]
+    text = {"only_first": 0, "only_second": 1}[truncation]
+    left = room - sum(lengths) + lengths[text]
+    if left <= 0:
+        raise InputError(f"truncation: {truncation}, and the other text leaves no room")
+    return [left if i == text else length for i, length in enumerate(lengths)]

@@ -5,7 +5,7 @@ training (`merging`). Of BPE the new merges come behind the old ones, so that it
 what the rounds did. Of Unigram a new token scores as its two parts do together, and a little more:
 so it replaces them wherever they stand, and changes nothing else. Of WordPiece not every token that
 they make is of use to greedy longest match: so the rounds go on until enough of them are.
-`wordpiece_core/reference/extension.py`, `bpe_training.py` and `unigram_training.py` say exactly
+`tests/oracle/extension.py`, `bpe_training.py` and `unigram_training.py` say exactly
 how.
 """
 
@@ -26,7 +26,6 @@ from wordpiece_core import _kernel
 from wordpiece_core.declared import Form, job
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.options import BPE, UNIGRAM, ExtensionOptions, TrainingOptions
-from wordpiece_core.rules import placed
 from wordpiece_core.summary import Summarized
 from wordpiece_core.symbols import BYTES, byte_tokens
 from wordpiece_core.text_parts import GPT2
@@ -154,8 +153,11 @@ class Goal:
         )
 
     def vocabulary(self, new_tokens: Sequence[str]) -> list[str]:
-        """The vocabulary with new tokens in their places."""
-        return placed(self.base.vocab, new_tokens, self.slots)
+        """Return the vocabulary with new tokens: in the slots first, and the rest at the end."""
+        extended = list(self.base.vocab)
+        for slot, token in zip(self.slots, new_tokens, strict=False):
+            extended[slot] = token
+        return extended + list(new_tokens[len(self.slots) :])
 
     def longest_match(self, tokens: Sequence[str]) -> _kernel.LongestMatch:
         """Segments words by tokens of such a vocabulary."""

@@ -1,18 +1,18 @@
-"""WordPiece's merging, in rounds.
+"""WordPiece's and BPE's merging, in rounds.
 
-Of each part the splits of its words are kept: what the merges so far have made of them. Where the
-driver may hold all splits it merges with them at hand. Where it may not, the passes of a round
-bring it what matters (why this loses nothing: `wordpiece_core/kernel/core/src/train/threshold.rs`):
+Each part keeps the segmentations of its words after the merges so far. If all segmentations fit
+into the memory of the driver, it merges them directly. Otherwise the passes of a round collect what
+is needed (`wordpiece_core/kernel/core/src/train/threshold.rs` proves that nothing is lost):
 
-    splits ─ count ─┬─ tokens ─────────────────────┐
-       │            └─ pairs, by partition ─ candidates ─┐
-       ├──────────────────────── sample ◀────────────────┘
-       └──────────────────────── runs, by partition
+    segmentations ─ count ─┬─ tokens ──────────────────────┐
+       │                   └─ pairs, by partition ─ candidates ─┐
+       ├────────────────────────────── sample ◀─────────────────┘
+       └────────────────────────────── fragments, by partition
 
-The pairs that need not be divided are chosen (`candidates`), and, by a sample of the pieces, up to
-which level they stay whole so that the driver can hold the pieces: its runs.
+Candidates are the pairs at which segmentations need not be split. A sample of the fragments decides
+up to which level pairs are kept together, so that the driver can hold all fragments.
 
-Nothing here depends on the number of partitions but what one worker holds of pairs and runs.
+Results do not depend on the number of partitions, which only limits the memory of workers.
 """
 
 from __future__ import annotations
@@ -50,21 +50,23 @@ from wordpiece_core.training.rounds import (
     with_facts,
 )
 
-LEAST_PARTITIONS = 16  # of pairs
-PARTITION_SHARE_BYTES = 128 << 10  # the least memory of a worker for each partition
-PAIR_BYTES, RUN_TOKEN_BYTES = 48, 32  # of a pair in a table, and of a token of runs, about
+LEAST_PARTITIONS = 16  # minimum number of partitions of pairs
+PARTITION_SHARE_BYTES = 128 << 10  # minimum memory of a worker per partition
+PAIR_BYTES, RUN_TOKEN_BYTES = 48, 32  # approximate sizes in memory
 MERGES_PER_CALL = 200
-RUNS_AT_ONCE = 1 << 18  # of runs
-LEAST_ADDED_BYTES = 8 << 20  # of batches, which wait to be added up
+RUNS_AT_ONCE = 1 << 18  # rows of fragments in a batch
+LEAST_ADDED_BYTES = 8 << 20  # size of waiting batches before they are added
 ALL, LAST = "all", "last"  # merges
 
 
 class Merging(RoundAlgorithm):
     """The training of a vocabulary by merging pairs of tokens.
 
-    `vocabulary`: what it begins with; `split_tokens`: the tokens of all splits then, each word's
-    once; `words`: how many there are; `counting_memory`: bytes for the pairs and the runs that one
-    worker holds before it hands them on.
+    Args:
+        vocabulary: The initial vocabulary.
+        split_tokens: Number of tokens of all initial segmentations, each word counted once.
+        words: Number of words.
+        counting_memory: Bytes of pairs and fragments that a worker holds before it emits them.
     """
 
     def __init__(
@@ -81,18 +83,18 @@ class Merging(RoundAlgorithm):
         self.split_tokens, self.words = split_tokens, words
         self.counting_memory = counting_memory
         self.trainer = _trainer(vocabulary, options)
-        self.last: Batch = pa.record_batch(self.trainer.merges())  # of the last round
+        self.last: Batch = pa.record_batch(self.trainer.merges())  # merges of the last round
         self._splitters: dict[str, Splitter] = {}
         self._lock = threading.Lock()
 
     def restore(self, done: FinishedRound) -> None:
-        """Takes up the merges of a round."""
+        """Apply the merges of a round."""
         self.trainer.restore(done.decided, done.facts["support"])
         self._ended(done)
 
     def aim_at(self, vocab_size: int) -> None:
-        """Sets how many tokens are to be trained. A training that was over with as many as were
-        wanted before goes on with further rounds."""
+        """Set the number of tokens to train. A training that was finished with fewer tokens
+        continues with more rounds."""
         self.options = replace(self.options, vocab_size=vocab_size)
         self.trainer.aim_at(vocab_size)
 
@@ -102,18 +104,18 @@ class Merging(RoundAlgorithm):
 
     @property
     def merges(self) -> int:
-        """How many merges there are."""
+        """Number of merges."""
         return len(pa.record_batch(self.trainer.merges()))
 
     @property
     def deciding(self) -> Deciding:
-        """Merging goes up to the size of the vocabulary."""
+        """Progress up to the size of the vocabulary."""
         done = {"tokens": self.trainer.vocab_size, "merges": self.merges}
         return Deciding("merge", self.options.vocab_size, done)
 
     def _splitter(self, which: str) -> Splitter:
-        """Splits words after ALL merges, or splits after the merges of the LAST round. It is made
-        once, whichever threads ask for it."""
+        """Return the splitter of words after ALL merges, or of segmentations after the merges of
+        the LAST round. Threads share it."""
         with self._lock:
             if which not in self._splitters:
                 merges = self.last if which == LAST else pa.record_batch(self.trainer.merges())
@@ -121,16 +123,16 @@ class Merging(RoundAlgorithm):
             return self._splitters[which]
 
     def first_kept(self, words: Batch) -> Batch:
-        """The splits of words: `rank`, `offset`, `count`, `symbols: list<uint32>`."""
+        """Return the segmentations of words: `rank`, `offset`, `count`, `symbols: list<uint32>`."""
         return pa.record_batch(self._splitter(ALL).split(words, facts_of(words)["first_rank"]))
 
     def next_kept(self, kept: Batch) -> Batch:
-        """Splits after the last round, from splits before it."""
+        """Return segmentations after the last round, from segmentations before it."""
         return pa.record_batch(self._splitter(LAST).merge(kept))
 
     def holds_all(self) -> bool:
-        """Whether the budget allows a round over all splits. OptionError if it does not, and rounds
-        over some of them are of no use: where rare pairs have high scores."""
+        """True if the budget allows a round over all segmentations. Raises OptionError if it does
+        not, and partial rounds are useless because rare pairs have high scores."""
         if self.budget.holds(self.split_tokens, self.words):
             return True
         options, fixed = self.options, self.options.min_pair_count != "auto"
@@ -147,13 +149,13 @@ class Merging(RoundAlgorithm):
         return False
 
     def begin_with_all(self, kept: Iterable[Batch]) -> None:
-        """Begins a round over all splits."""
+        """Start a round over all segmentations."""
         for splits in kept:
             self.trainer.add_splits(splits)
         self.trainer.start_whole_round()
 
     def passes(self) -> Sequence[Pass]:
-        """Those in the head of this module."""
+        """Return the passes in the diagram of this module."""
         trainer, budget, memory = self.trainer, self.budget, self.counting_memory
         pairs, runs = self._pair_partitions(), self._run_partitions()
         return [
@@ -190,25 +192,24 @@ class Merging(RoundAlgorithm):
         ]
 
     def _pair_partitions(self) -> int:
-        """Of pairs, by hash. There are no more pairs than split tokens, and than any two tokens
-        make."""
+        """Number of partitions of pairs, which are hashed. There are at most as many pairs as
+        tokens in segmentations, and as pairs of two tokens."""
         most = min(self.split_tokens, self.trainer.vocab_size**2)
         return max(self._partitions(most * PAIR_BYTES), LEAST_PARTITIONS)
 
     def _run_partitions(self) -> int:
-        """Of runs, by hash, of which the driver holds all."""
+        """Number of partitions of fragments, which are hashed. The driver holds all of them."""
         return self._partitions(self.budget.tokens(self.split_tokens) * RUN_TOKEN_BYTES)
 
     def _partitions(self, total_bytes: int) -> int:
-        """Not more than leave each a share of a full table: smaller batches are mostly overhead,
-        and the shuffle holds all of them."""
+        """Return a number of partitions whose batches are not too small: they would mostly be
+        overhead, and the shuffle holds all of them."""
         memory = self.counting_memory
         return partitions_of(total_bytes, memory, most=(memory or 0) // PARTITION_SHARE_BYTES)
 
     def _choose_from(self, pairs: Batch, used: Results) -> Batch:
-        """The candidates among the pairs of a partition: its share of them, and what it may have
-        more than others by chance (six standard deviations). Should that not do, the level up to
-        which all pairs are among the candidates is lower."""
+        """Return the candidates among the pairs of a partition: its share, plus six standard
+        deviations for chance. If this is not enough, the level of complete candidates is lower."""
         largest = max(each.facts["largest"] for each in used["pairs"])
         tokens = used["tokens"][0]
         most = self.budget.candidates(tokens.facts["split_tokens"])
@@ -217,7 +218,7 @@ class Merging(RoundAlgorithm):
         return self._candidates([pairs], tokens.batch, largest, share, None)
 
     def _choose(self, parts: list[Batch], used: Results) -> Batch:
-        """The candidates among those of partitions."""
+        """Return the candidates among the candidates of partitions."""
         facts = [facts_of(part) for part in parts]
         level = min(fact["max_level"] for fact in facts)
         tokens = used["tokens"][0]
@@ -227,15 +228,15 @@ class Merging(RoundAlgorithm):
     def _candidates(
         self, pairs: list[Batch], tokens: Batch, largest: int, most: int, max_level: int | None
     ) -> Batch:
-        """About so many candidates; the level up to which all pairs are among them; the largest
-        count of a pair."""
+        """Return about this number of candidates, the level up to which all pairs are among them,
+        and the largest count of a pair."""
         candidates, level = self.trainer.candidates(
             tokens, pairs, largest=largest, most=most, max_level=max_level
         )
         return with_facts(candidates, max_level=level, largest=largest)
 
     def begin(self, results: Results) -> None:
-        """Begins a round over runs."""
+        """Start a round over fragments."""
         (tokens,), (chosen,), (sample,) = (
             results[name] for name in ("tokens", "candidates", "sample")
         )
@@ -250,7 +251,7 @@ class Merging(RoundAlgorithm):
         )
 
     def decide(self, told: Told) -> FinishedRound:
-        """Merges until the round is over."""
+        """Merge until the round is finished."""
         first = done = self.merges
         status = "running"
         while status == "running":
@@ -268,8 +269,8 @@ class Merging(RoundAlgorithm):
 
 @dataclass(frozen=True)
 class TokenizerSplitter:
-    """Splits words as a tokenizer tokenizes them, and applies merges. Words with one of the tokens
-    `hidden`, such as the unknown one, take no part."""
+    """Splitter of words by a tokenizer, which also applies merges. Words with one of the `hidden`
+    tokens, such as the unknown token, are ignored."""
 
     tokenizer: Tokenizer
     hidden: Sequence[int]
@@ -277,7 +278,7 @@ class TokenizerSplitter:
     merges: _kernel.Splitter
 
     def split(self, words: Batch, first_rank: int) -> Batch:
-        """The splits of words, as the kernel's splitter gives them."""
+        """Return the segmentations of words in the format of the kernel's splitter."""
         ids = self.tokenizer.encode_batch(words["word"], add_special_tokens=False)
         is_hidden = pc.is_in(ids.flatten(), pa.array(self.hidden, ids.type.value_type))
         rows = pa.array(range(len(words)), pa.int64())
@@ -296,7 +297,7 @@ class TokenizerSplitter:
         return self.merge(pa.record_batch(splits))
 
     def merge(self, splits: Batch) -> Batch:
-        """The splits after the merges."""
+        """Return the segmentations after the merges."""
         return pa.record_batch(self.merges.merge(splits))
 
 
@@ -306,7 +307,7 @@ Splitter = _kernel.Splitter | TokenizerSplitter
 def splitter(
     vocabulary: InitialVocabulary, options: TrainingOptions, merges: Batch | None = None
 ) -> Splitter:
-    """What splits words as they begin, and applies merges to splits."""
+    """Return the splitter that makes initial segmentations, and applies merges to segmentations."""
     begins_with_tokens = vocabulary.by_longest_match or vocabulary.model is not None
     made = _kernel.Splitter(
         vocabulary.alphabet,
@@ -325,7 +326,7 @@ def splitter(
 
 
 def _trainer(vocabulary: InitialVocabulary, options: TrainingOptions) -> _kernel.Trainer:
-    """The kernel's trainer, with the vocabulary that training begins with."""
+    """Return the kernel's trainer with the initial vocabulary."""
     auto = options.min_pair_count == "auto"
     return _kernel.Trainer(
         vocabulary.tokens,
@@ -344,7 +345,8 @@ def _trainer(vocabulary: InitialVocabulary, options: TrainingOptions) -> _kernel
 
 @dataclass
 class _Count:
-    """Counts of tokens, and of pairs by partition. `most_bytes`: of pairs held at once."""
+    """Accumulator of the counts of tokens, and of pairs by partition. `most_bytes`: maximum size of
+    the pairs in memory."""
 
     most_bytes: int | None
     partitions: int
@@ -367,8 +369,8 @@ class _Count:
 
 
 def _folded(parts: Iterable[Batch], add: Callable[[list[Batch]], Batch]) -> Iterator[Batch]:
-    """The sum of batches, of which few are held: those that wait are added up when they are as
-    large as the sum so far."""
+    """Return the sum of batches with few of them in memory: waiting batches are added when they are
+    as large as the sum so far."""
     held: list[Batch] = []
     waiting = added = 0
     for part in parts:
@@ -389,7 +391,7 @@ def _add_tokens(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
 
 
 def _add_pairs(parts: Iterator[Batch], trainer: _kernel.Trainer) -> Iterator[Batch]:
-    """The pairs of a partition, and the largest count of one that may be merged."""
+    """Return the pairs of a partition, and the largest count of a pair that may be merged."""
 
     def add(batches: list[Batch]) -> Batch:
         return pa.record_batch(_kernel.add_pairs(batches))
@@ -399,7 +401,8 @@ def _add_pairs(parts: Iterator[Batch], trainer: _kernel.Trainer) -> Iterator[Bat
 
 
 class _Sample:
-    """A sample of the runs of splits, from which is chosen up to which level pairs stay whole."""
+    """Accumulator of a sample of fragments, which decides up to which level pairs are kept
+    together."""
 
     def __init__(self, budget: RoundBudget, used: Results) -> None:
         candidates = used["candidates"][0]
@@ -426,12 +429,13 @@ def _add_samples(parts: Iterator[Batch], budget: RoundBudget, used: Results) -> 
 
 
 def _most(budget: RoundBudget, used: Results) -> int:
-    """The most tokens of runs that the driver may hold."""
+    """Return the maximum number of tokens of fragments that the driver may hold."""
     return budget.tokens(used["tokens"][0].facts["split_tokens"])
 
 
 class _Runs:
-    """The runs in splits by partition, equal ones added up. `most_bytes`: of runs held at once."""
+    """Accumulator of fragments by partition, with the sums of equal ones. `most_bytes`: maximum
+    size in memory."""
 
     def __init__(self, used: Results, most_bytes: int | None, partitions: int) -> None:
         self.runs = _kernel.Runs()
@@ -450,7 +454,7 @@ class _Runs:
 
 
 def _add_runs(parts: Iterator[Batch], partitions: int) -> Iterator[Batch]:
-    """The runs of a partition, in the order of their places."""
+    """Return the fragments of a partition in the order of their places."""
     runs = _kernel.Runs()
     for part in parts:
         runs.add_runs(part)
@@ -458,8 +462,8 @@ def _add_runs(parts: Iterator[Batch], partitions: int) -> Iterator[Batch]:
 
 
 def _in_order(streams: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
-    """The runs of all partitions in the order of their places, from streams that are each in this
-    order. One batch of each is held."""
+    """Yield the fragments of all partitions in the order of their places, from ordered streams. One
+    batch of each is in memory."""
     if len(streams) == 1:
         yield from streams[0]
         return
@@ -477,7 +481,7 @@ def _in_order(streams: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
 
 
 def _next(stream: Iterator[Batch]) -> Batch:
-    """The next batch with rows; one without at the end."""
+    """Return the next batch with rows; an empty one at the end."""
     return next((batch for batch in stream if len(batch)), _NO_RUNS)
 
 

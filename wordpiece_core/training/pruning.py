@@ -1,6 +1,6 @@
 """Pruning a vocabulary: dropping the tokens without which the words of a table lose least.
 
-`wordpiece_core/reference` says exactly which, in `extension` and in `bpe_training`. What a token of
+`tests/oracle` says exactly which, in `extension` and in `bpe_training`. What a token of
 WordPiece is worth is not guessed from its count: every word that uses it is tokenized without it. A
 token of BPE or Unigram is worth its uses: each becomes two tokens at least. Of BPE only tokens that
 are in no merge of others are dropped, so that the merges that are left make what they made.

@@ -1,25 +1,25 @@
-"""What a round of training is, once, for whatever runs it: a loop in memory, or Beam.
+"""A round of training, for every executor: a loop in memory, or Beam.
 
-A training looks at all words again and again. What it does between two looks is a round:
+A training reads all words repeatedly. One step between two reads is a round:
 
-1. **Passes** aggregate what the driver has to know. A pass goes over the parts of the word table:
-   it takes the words as they are, or what is kept of each part from round to round, or what an
-   earlier pass gave in partitions. On each worker an accumulator takes part after part as Arrow
-   batches; what accumulators give is combined, to one sum or to one for each partition. What may
-   be as large as the driver's memory is in partitions, so that no worker holds all of it.
-2. **The driver decides**: with the results, or with all parts at hand if it may hold them.
-3. What it decided is **committed** as a `FinishedRound`: a batch and some numbers. From those of
-   all rounds any process makes the algorithm again as it was, a worker or a driver that goes on.
+1. **Passes** aggregate what the driver needs. A pass reads the parts of the word table: their
+words,
+   the state that each part keeps from round to round, or a partitioned output of an earlier pass.
+   On each worker an accumulator adds part after part as Arrow batches. Their results are combined,
+   to one sum or to one sum per partition. Large results are partitioned, so no worker holds all of
+   them.
+2. **The driver decides**, from the results, or from all parts if they fit into its memory.
+3. The decision is **committed** as a `FinishedRound`: a batch and some numbers. From the committed
+   rounds any process restores the algorithm: a worker, or a driver that resumes.
 
-`RoundAlgorithm` is such a training. WordPiece's merging (`wordpiece_core.training.merging`) keeps
-the splits of the words of each part; the driver decides merges.
+`RoundAlgorithm` is such a training. Merging (`wordpiece_core.training.merging`) keeps the
+segmentations of the words of each part, and the driver decides merges.
 
-Unigram's (`wordpiece_core.training.unigram`) is another one. Nothing is kept of a part: each pass
-goes over the words, or the driver keeps them all in memory. It knows the pieces and their scores. A
-round is two iterations of EM: a pass `expected` sums the expected counts of the pieces, a pass
-`again`, which uses the result of the first, does so with new scores; a pass `best` counts pieces in
-the best segmentations of the words. The driver drops the pieces that are missed least, and commits
-those that are left, with their scores. No merge appears in it, and none does here.
+Unigram (`wordpiece_core.training.unigram`) keeps no state of parts: each pass reads the words, or
+the driver holds all of them. A round is two iterations of EM: the pass `expected` sums the expected
+counts of pieces, the pass `again` does so with the new scores, and the pass `best` counts pieces in
+the best segmentations of words. The driver drops pieces, and commits the remaining ones with their
+scores.
 """
 
 from __future__ import annotations
@@ -35,59 +35,68 @@ import pyarrow as pa
 
 Batch: TypeAlias = pa.RecordBatch
 Told = Callable[[int, int], None]
-"""Is told what was decided since it was told before: how many steps, how many new tokens."""
+"""Callback that reports progress since the last call: the number of steps, and of new tokens."""
 
-ADDED_AT_ONCE = 16  # batches
+ADDED_AT_ONCE = 16  # number of batches that are added together
 WORDS = "words"
-"""What a pass can go over: the words of a part, `word: string, count: int64`, with the fact
-`first_rank`, how many words of the table come before."""
+"""Source of a pass: the words of a part, `word: string, count: int64`, with the number of words of
+the table before it, `first_rank`."""
 KEPT = "kept"
-"""What a pass can go over: what is kept of a part from round to round."""
+"""Source of a pass: the state that a part keeps from round to round."""
 
 
 Given: TypeAlias = Iterator[tuple[str, int, Batch]]
-"""Sums, as accumulators give them: the output, the partition, a batch."""
+"""Sums from accumulators: the output, the partition, and a batch."""
 
 
 class Accumulator(Protocol):
-    """Takes batches, on one worker; gives sums."""
+    """Accumulator of batches on one worker."""
 
     def add(self, batch: Batch) -> Given:
-        """Takes a batch. Gives what it can no longer hold, if anything."""
+        """Add a batch. Yields sums that no longer fit into memory."""
 
     def finish(self) -> Given:
-        """Gives the rest: of each output at least one batch, if only an empty one."""
+        """Yield the remaining sums: at least one batch of each output, even if it is empty."""
 
 
 @dataclass(frozen=True)
 class Sum:
-    """What accumulators gave for an output, or for one partition of it, combined. `read`: gives its
-    batches, as often as it is called. `noted`: its facts, if they are known without reading it."""
+    """The combined sum of an output, or of one partition.
+
+    Attributes:
+        read: Return the batches. It can be called repeatedly.
+        noted: Metadata, if it is known without reading the sum.
+    """
 
     read: Callable[[], Iterator[Batch]]
     noted: Mapping[str, int] | None = None
 
     @cached_property
     def facts(self) -> Mapping[str, int]:
-        """The numbers that belong to its first batch."""
+        """Numbers in the metadata of the first batch."""
         return self.noted if self.noted is not None else facts_of(next(self.read()))
 
     @cached_property
     def batch(self) -> Batch:
-        """Its only batch."""
+        """The only batch."""
         (batch,) = self.read()
         return batch
 
 
 Results = Mapping[str, Sequence[Sum]]
-"""Of passes, by the names of their outputs. Those in partitions have several sums."""
+"""Results of passes by the names of their outputs. Partitioned outputs have several sums."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """A result of a pass. `combine`: batches of accumulators to the batches of their sum, with the
-    results that the pass uses, as far as they are not in partitions. `partitions`: whether there is
-    a sum for each partition. If not, the sum is one batch."""
+    """An output of a pass.
+
+    Attributes:
+        combine: Return the batches of the sum, from batches of accumulators and the results that
+        the
+            pass uses, except partitioned ones.
+        partitions: True if there is a sum per partition. Otherwise the sum is one batch.
+    """
 
     combine: Callable[[Iterator[Batch], Results], Iterator[Batch]]
     partitions: bool = False
@@ -95,9 +104,15 @@ class Output:
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass over all parts. `over`: WORDS, KEPT, or the name of an output in partitions. `using`:
-    results of earlier passes that accumulators need. `accumulator` makes one, given those. Of
-    results in partitions, accumulators look at the facts alone."""
+    """A pass over all parts.
+
+    Attributes:
+        over: WORDS, KEPT, or the name of a partitioned output.
+        using: Names of earlier results that accumulators need. Of partitioned results they only
+        read
+            metadata.
+        accumulator: Return an accumulator for these results.
+    """
 
     name: str
     over: str
@@ -108,8 +123,13 @@ class Pass:
 
 @dataclass(frozen=True)
 class FinishedRound:
-    """What a round decided, all that a process needs to go on from it. `decided`: what it is, is
-    the algorithm's. `facts`: numbers beside it. `is_last`: whether the training is over."""
+    """The decision of a round: everything that a process needs to resume after it.
+
+    Attributes:
+        decided: A batch whose meaning the algorithm defines.
+        facts: Numbers.
+        is_last: True if the training is finished.
+    """
 
     decided: Batch
     facts: dict[str, int] = field(default_factory=dict)
@@ -118,9 +138,13 @@ class FinishedRound:
 
 @dataclass(frozen=True)
 class Deciding:
-    """Progress of one decision. `stage`: its name; `total`: how many
-    tokens it aims at, 0 if it does not count up to them; `done`: what is done before it, by the
-    names of figures."""
+    """Progress of a decision.
+
+    Attributes:
+        stage: Name of the stage.
+        total: Number of tokens to reach; 0 if there is no such number.
+        done: Numbers before the decision, by the names of metrics.
+    """
 
     stage: str
     total: int = 0
@@ -132,54 +156,54 @@ class RoundAlgorithm(ABC):
 
     @property
     def deciding(self) -> Deciding:
-        """What is told of the next decision."""
+        """Progress of the next decision."""
         return Deciding("decide")
 
     @abstractmethod
     def restore(self, done: FinishedRound) -> None:
-        """Applies a finished round."""
+        """Apply a finished round."""
 
     @abstractmethod
     def first_kept(self, words: Batch) -> Batch:
-        """What is kept of a part of the table, after all rounds restored. `words`: see WORDS."""
+        """Return the state of a part of the table after all restored rounds. `words`: see WORDS."""
 
     @abstractmethod
     def next_kept(self, kept: Batch) -> Batch:
-        """What is kept of a part after the last round restored, from what was kept before it."""
+        """Return the state of a part after the last restored round, from its state before."""
 
     @abstractmethod
     def passes(self) -> Sequence[Pass]:
-        """The passes of the next round, in an order in which each can be run."""
+        """Return the passes of the next round in the order of their execution."""
 
     @abstractmethod
     def holds_all(self) -> bool:
-        """Whether the driver may hold what is kept of all parts, and so needs no passes."""
+        """True if the driver may hold the states of all parts, so it needs no passes."""
 
     @abstractmethod
     def begin_with_all(self, kept: Iterable[Batch]) -> None:
-        """Begins a round with what is kept of all parts, in their order."""
+        """Start a round with the states of all parts, in their order."""
 
     @abstractmethod
     def begin(self, results: Results) -> None:
-        """Begins a round with the results of its passes."""
+        """Start a round with the results of its passes."""
 
     @abstractmethod
     def decide(self, told: Told) -> FinishedRound:
-        """Ends the round that has begun."""
+        """Finish the round."""
 
 
 class Executor(Protocol):
-    """Runs over the parts of a word table."""
+    """Executor of passes over the parts of a word table."""
 
     def each(self, work: Callable[[Batch], Batch]) -> Iterator[Batch]:
-        """What a function gives for the words of each part, in order."""
+        """Yield the results of a function for the words of each part, in order."""
 
     def run(self, passes: Callable[[], Sequence[Pass]]) -> Results:
-        """Runs passes, which a function that can be pickled gives."""
+        """Run the passes that a picklable function returns."""
 
 
 def make_round(algorithm: RoundAlgorithm, executor: Executor, told: Told) -> FinishedRound:
-    """Makes the next round."""
+    """Run the next round."""
     begin_round(algorithm, executor)
     return algorithm.decide(told)
 
@@ -189,8 +213,7 @@ def begin_round(
     executor: Executor,
     passes: Callable[[], Sequence[Pass]] | None = None,
 ) -> None:
-    """Gets what the driver has to know. `passes`: those of the algorithm, if it cannot be pickled
-    itself."""
+    """Start the next round. `passes`: return the passes, if the algorithm cannot be pickled."""
     if algorithm.holds_all():
         algorithm.begin_with_all(executor.each(algorithm.first_kept))
     else:
@@ -199,8 +222,12 @@ def begin_round(
 
 @dataclass(frozen=True)
 class InMemory:
-    """Runs passes in a loop, over parts that are made anew for each of them. `words`: gives them.
-    `kept`: makes what is kept of a part."""
+    """Executor that runs passes in a loop.
+
+    Attributes:
+        words: Yield the parts of the word table, for each pass again.
+        kept: Return the state of a part.
+    """
 
     words: Callable[[], Iterator[Batch]]
     kept: Callable[[Batch], Batch] | None = None
@@ -241,20 +268,24 @@ class InMemory:
 
 
 def in_partitions(passes: Sequence[Pass]) -> set[str]:
-    """The names of the outputs of passes that are in partitions."""
+    """Return the names of partitioned outputs."""
     outputs = (item for step in passes for item in step.outputs.items())
     return {name for name, output in outputs if output.partitions}
 
 
 def sum_of(batches: Sequence[Batch]) -> Sum:
-    """A sum of batches that are at hand."""
+    """Return the sum of batches in memory."""
     return Sum(lambda: iter(batches))
 
 
 @dataclass
 class Adding:
-    """An accumulator of one output: what a function gives for each batch, added up on the way.
-    `work`: the function. `add_up`: makes one batch of several."""
+    """Accumulator of one output, which adds the results of a function for each batch.
+
+    Attributes:
+        work: The function.
+        add_up: Return the sum of several batches.
+    """
 
     output: str
     work: Callable[[Batch], Batch]
@@ -275,12 +306,12 @@ class Adding:
 
 
 def with_facts(batch: object, **facts: int) -> Batch:
-    """A batch, of pyarrow or of the kernel, with numbers that belong to it."""
+    """Return a batch of pyarrow or the kernel with numbers in its metadata."""
     metadata = {name: str(value) for name, value in facts.items()}
     return pa.record_batch(batch).replace_schema_metadata(metadata)
 
 
 def facts_of(batch: Batch) -> dict[str, int]:
-    """The numbers that belong to a batch."""
+    """Return the numbers in the metadata of a batch."""
     metadata = batch.schema.metadata or {}
     return {name.decode(): int(value) for name, value in metadata.items()}

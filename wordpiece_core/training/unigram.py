@@ -1,19 +1,19 @@
 """The training of a unigram language model, in rounds (Kudo 2018, section 3.2; as SentencePiece).
 
-Words are split into runs, which no piece crosses
-(`wordpiece_core/kernel/core/src/unigram/runs.rs`). The first round finds the pieces to begin with:
-the characters, and the substrings of runs that cover most of them, in partitions by their first two
-characters. Each further round estimates the probabilities of the pieces by two steps of expectation
-maximization, then drops a quarter of the pieces, those that the likelihood misses least. The last
-round takes the best of those that are left:
+Words are split into segments, which pieces do not cross
+(`wordpiece_core/kernel/core/src/unigram/runs.rs`). The first round finds the initial pieces: the
+characters, and the substrings of segments that cover most of them, in partitions by their first two
+characters. Each later round estimates the probabilities of the pieces by two steps of expectation
+maximization, then drops the quarter of the pieces that the likelihood needs least. The last round
+keeps the best of the remaining pieces:
 
     words ─┬─ expected ─ the M step ─┐
            ├─ again ◀────────────────┤ the M step
-           └─ best ◀─────────────────┴─ what is dropped
+           └─ best ◀─────────────────┴─ pruning
 
-Where the driver may hold all runs it sums over them itself. Where it may not, the passes of a round
-bring it the sums, which are the same: each run gives whole numbers of units, added up in 128 bits,
-so that no order and no sharding matters.
+If all segments fit into the memory of the driver, it computes the sums itself. Otherwise the passes
+of a round compute the same sums: each segment contributes integers, which are added in 128 bits, so
+the sums depend neither on the order nor on the sharding.
 """
 
 from __future__ import annotations
@@ -49,28 +49,28 @@ from wordpiece_core.training.rounds import (
     with_facts,
 )
 
-ROOM = 1.25  # times as many pieces as wanted are left to choose the last ones from
-KEPT_SHARE = 0.75  # of the pieces in a round
+ROOM = 1.25  # the last pieces are chosen from 1.25 times the size of the vocabulary
+KEPT_SHARE = 0.75  # share of the pieces that a round keeps
 SCORE_UNITS = 64
-"""Scores are rounded to multiples of 1/64, in nats. So sums of up to 2^18 of them are exact in 32
-bits, and programs that add them up in different ways find the same pieces."""
-COUNT_BITS, LOG_BITS = 52, 40  # of the fractions in sums: of expected counts, of logarithms
-EXPECTED, BEST = "expected", "best"  # what the kernel sums
+"""Scores are rounded to multiples of 1/64, in nats. So sums of up to 2^18 scores are exact in 32
+bits, and all programs find the same pieces."""
+COUNT_BITS, LOG_BITS = 52, 40  # fractional bits of sums: of expected counts, of logarithms
+EXPECTED, BEST = "expected", "best"  # sums of the kernel
 
-# Measured memory of the driver (.github/notes/unigram.md).
+# Memory of the driver, measured (.github/notes/unigram.md).
 BYTES_PER_CHARACTER, BYTES_PER_WORD, BYTES_PER_SEED = 24, 40, 250
-SUFFIX_BYTES = 64  # of a suffix in a partition
+SUFFIX_BYTES = 64  # size of a suffix in a partition
 MOST_PARTITIONS = 1024
 NO_LIMIT = 1 << 62  # bytes
 
-Decided = tuple[FinishedRound, _kernel.UnigramModel | None]  # and the model of the next round
+Decided = tuple[FinishedRound, _kernel.UnigramModel | None]  # with the model of the next round
 
 # --- What it begins with --------------------------------------------------------------------------
 
 
 def character_passes(options: TrainingOptions) -> Sequence[Pass]:
-    """The pass that counts the characters of all runs. Its fact `characters`: how many there are,
-    those of each word once."""
+    """Return the pass that counts the characters of all segments. Its fact `characters` is the
+    number of characters, with each word counted once."""
     splitter = _splitter(options, None)
 
     def counted(words: Batch) -> Batch:
@@ -96,16 +96,20 @@ def _splitter(options: TrainingOptions, alphabet: str | None) -> _kernel.RunSpli
 
 @dataclass(frozen=True)
 class Characters:
-    """What training begins with. `counts`: how often each character of the alphabet occurs, in the
-    order of the characters. `in_runs`: how many characters all runs have, those of each word
-    once."""
+    """Start of a training.
+
+    Attributes:
+        counts: Count of each character of the alphabet, in the order of the characters.
+        in_runs: Number of characters of all segments, with each word counted once.
+    """
 
     counts: list[tuple[str, int]]
     in_runs: int
 
     @classmethod
     def of(cls, symbols: Batch, options: TrainingOptions) -> Characters:
-        """From the result of `character_passes`. OptionError if the vocabulary is too small."""
+        """Return the start from the result of `character_passes`. Raises OptionError if the
+        vocabulary is too small."""
         counts = {row["word"]: row["count"] for row in symbols.to_pylist()}
         if SPACE_MARK in options.listed_tokens:
             raise OptionError(f"{opt.special_tokens}: {SPACE_MARK!r} represents a space; remove it")
@@ -115,12 +119,12 @@ class Characters:
         return cls([(c, counts.get(c, 0)) for c in sorted(alphabet)], in_runs)
 
     def to_dict(self) -> dict[str, Any]:
-        """As values that JSON can hold."""
+        """Return values that JSON can hold."""
         return {"characters": [list(row) for row in self.counts], "in_runs": self.in_runs}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Characters:
-        """From what `to_dict` returns."""
+        """Return the start from the result of `to_dict`."""
         return cls([(c, count) for c, count in value["characters"]], value["in_runs"])
 
     @property
@@ -141,8 +145,11 @@ class Characters:
 class UnigramTraining(RoundAlgorithm):
     """The training of a unigram language model.
 
-    `characters`: what it begins with; `words`: how many there are in the table; `counting_memory`:
-    bytes for the runs that one worker holds before it hands them on; `threads`: of the driver.
+    Args:
+        characters: Start of the training.
+        words: Number of words in the table.
+        counting_memory: Bytes of segments that a worker holds before it emits them.
+        threads: Number of threads of the driver.
     """
 
     def __init__(
@@ -160,26 +167,26 @@ class UnigramTraining(RoundAlgorithm):
         self.room = options.vocab_size - len(reserved_tokens(options))
         self.splitter = _splitter(options, characters.alphabet)
         self.model: _kernel.UnigramModel | None = None
-        self.pieces: Batch | None = None  # in the end
+        self.pieces: Batch | None = None  # the result
         self.estimates: list[dict[str, float]] = []
-        """Of each round but the first: how many pieces there were before some were dropped, and
-        the log-likelihood of all words before their last M step, in nats."""
+        """For each round except the first: the number of pieces before pruning, and the
+        log-likelihood of all words before the last M step, in nats."""
         self._source: _Corpus | _Results | None = None
         self._after: dict[str, _kernel.UnigramModel] = {}  # the passes of this round
         self._lock = threading.Lock()
 
     @property
     def deciding(self) -> Deciding:
-        """Pieces become fewer, so there is nothing to count up to."""
+        """Progress without a total, because pieces become fewer."""
         return Deciding("seeds" if self.model is None else "estimate")
 
     def restore(self, done: FinishedRound) -> None:
-        """Takes up the pieces of a round."""
+        """Apply the pieces of a round."""
         self._check_memory(done.facts["pieces"])
         self._ended(done, None if done.is_last else _kernel.UnigramModel(done.decided))
 
     def _ended(self, done: FinishedRound, model: _kernel.UnigramModel | None) -> None:
-        """model: that of the pieces decided, if there is another round."""
+        """Finish a round. `model`: the model of the pieces, if there is another round."""
         if "log_likelihood" in done.facts:
             nats = done.facts["log_likelihood"] / 2**LOG_BITS
             self.estimates.append({"pieces": done.facts["pieces"], "log_likelihood": nats})
@@ -190,28 +197,28 @@ class UnigramTraining(RoundAlgorithm):
         self._after = {}
 
     def first_kept(self, words: Batch) -> Batch:
-        """The runs of words: `word: string, count: int64`."""
+        """Return the segments of words: `word: string, count: int64`."""
         return pa.record_batch(self.splitter.runs(words))
 
     def next_kept(self, kept: Batch) -> Batch:
-        """The runs stay as they are."""
+        """Return the segments unchanged."""
         return kept
 
     def holds_all(self) -> bool:
-        """Whether the budget allows the driver to hold all runs."""
+        """True if the budget allows the driver to hold all segments."""
         memory = self.budget.driver_memory
         return self.budget.round_budget >= 1.0 and (memory is None or self._needed() <= memory)
 
     def _needed(self) -> int:
-        """The bytes that the driver needs, about, beside lattices, which it keeps if there is
-        room."""
+        """Return the bytes that the driver needs approximately, without lattices, which it keeps if
+        there is room."""
         characters = self.characters.in_runs
         seeds = min(self.options.seed_size, characters)
         runs = characters * BYTES_PER_CHARACTER + self.words * BYTES_PER_WORD
         return runs + seeds * BYTES_PER_SEED
 
     def begin_with_all(self, kept: Iterable[Batch]) -> None:
-        """Begins a round over all runs, which are taken up but once."""
+        """Start a round over all segments, which are read only once."""
         if not isinstance(self._source, _Corpus):
             memory = self.budget.driver_memory
             free = NO_LIMIT if memory is None else memory - self._needed()
@@ -221,11 +228,11 @@ class UnigramTraining(RoundAlgorithm):
             self._source = _Corpus(corpus)
 
     def begin(self, results: Results) -> None:
-        """Begins a round with what the passes have summed."""
+        """Start a round with the sums of passes."""
         self._source = _Results(results)
 
     def passes(self) -> Sequence[Pass]:
-        """Those in the head of this module."""
+        """Return the passes in the diagram of this module."""
         if self.model is None:
             most = self.options.seed_size
             combine = {"seeds": Output(lambda parts, _: _find_seeds(parts, most), partitions=True)}
@@ -260,7 +267,7 @@ class UnigramTraining(RoundAlgorithm):
         )
 
     def _model_of(self, name: str, source: _Results | _Corpus) -> _kernel.UnigramModel:
-        """The model that a pass of this round sums with. It is made once, whichever threads ask."""
+        """Return the model of a pass of this round. Threads share it."""
         assert self.model is not None
         with self._lock:
             models = self._after
@@ -275,8 +282,8 @@ class UnigramTraining(RoundAlgorithm):
             return models[name]
 
     def _is_dropping(self, model: _kernel.UnigramModel) -> bool:
-        """Whether pieces are to be dropped and another round made. Once there are few enough the
-        last pieces are chosen; nor would it be of use if only characters were left to drop."""
+        """True if pieces are dropped and another round follows. Otherwise the last pieces are
+        chosen, because there are few enough, or only characters could be dropped."""
         return len(model) > max(self._aim, len(self.characters.counts))
 
     @property
@@ -284,11 +291,11 @@ class UnigramTraining(RoundAlgorithm):
         return int(self.options.vocab_size * ROOM)
 
     def decide(self, told: Told) -> FinishedRound:
-        """Ends the round that has begun."""
+        """Finish the round."""
         source, self._source = self._source, None
         assert source is not None
         if isinstance(source, _Corpus):
-            self._source = source  # it stays for the next round
+            self._source = source  # for the next round
         done, model = self._begun(source) if self.model is None else self._estimated(source)
         self._ended(done, model)
         return done
@@ -302,8 +309,8 @@ class UnigramTraining(RoundAlgorithm):
         return FinishedRound(pa.record_batch(model.pieces()), {"pieces": len(model)}), model
 
     def _check_memory(self, pieces: int) -> None:
-        """OptionError if the pieces have no room in the memory of the driver. Fewer of them are
-        another vocabulary, so that is for the user to choose."""
+        """Raise OptionError if the pieces do not fit into the memory of the driver. Fewer pieces
+        would give another vocabulary, so the user must choose."""
         memory, needed = self.budget.driver_memory, pieces * BYTES_PER_SEED
         if memory is None or needed <= memory:
             return
@@ -326,8 +333,8 @@ class UnigramTraining(RoundAlgorithm):
         return FinishedRound(pa.record_batch(model.pieces()), facts), model
 
     def _last_pieces(self, model: _kernel.UnigramModel, sums: Batch) -> Batch:
-        """All characters, and the other pieces with the largest scores: `piece`, `score`, and the
-        expected `count`; in the order of the scores, equal ones in the order of the pieces."""
+        """Return all characters, and the other pieces with the largest scores: `piece`, `score`,
+        and the expected `count`, by descending score, then by piece."""
         found = pa.record_batch(model.pieces())
         length = pc.min_element_wise(pc.utf8_length(found["piece"]), 2)
         found = found.append_column("length", length)
@@ -343,7 +350,7 @@ class UnigramTraining(RoundAlgorithm):
 
 
 def numbers_of(sums: Batch) -> list[int]:
-    """Numbers of 128 bits."""
+    """Return numbers of 128 bits."""
     halves = zip(sums["high"].to_pylist(), sums["low"].to_pylist(), strict=True)
     return [(high << 64) + (low & (1 << 64) - 1) for high, low in halves]
 
@@ -353,17 +360,18 @@ def numbers_of(sums: Batch) -> list[int]:
 
 @dataclass
 class _Corpus:
-    """All runs in memory. A sum is made when it is asked for."""
+    """All segments in memory. Sums are computed on request."""
 
     corpus: _kernel.RunCorpus
     made: tuple[_kernel.UnigramModel, str, tuple[Batch, int]] | None = None
 
     def seeds(self, max_length: int, most: int) -> Batch:
-        """The best seeds."""
+        """Return the best seeds."""
         return pa.record_batch(self.corpus.seeds(max_length, most))
 
     def sums(self, name: str, model: _kernel.UnigramModel) -> tuple[Batch, int]:
-        """The sums of a pass with a model, and the log-likelihood. The last ones are kept."""
+        """Return the sums of a pass with a model, and the log-likelihood. The last result is
+        cached."""
         if self.made is None or self.made[0] is not model or self.made[1] != name:
             sums, log = self.corpus.sums(model, BEST if name == "best" else EXPECTED)
             self.made = model, name, (pa.record_batch(sums), log)
@@ -372,12 +380,12 @@ class _Corpus:
 
 @dataclass(frozen=True)
 class _Results:
-    """The results of passes."""
+    """Results of passes."""
 
     results: Results
 
     def seeds(self, max_length: int, most: int) -> Batch:
-        """The best seeds."""
+        """Return the best seeds."""
         held: list[Batch] = []
         for part in self.results["seeds"]:
             held += part.read()
@@ -386,7 +394,7 @@ class _Results:
         return pa.record_batch(_kernel.best_seeds(held, most))
 
     def sums(self, name: str, model: _kernel.UnigramModel) -> tuple[Batch, int]:
-        """The sums of a pass, and the log-likelihood."""
+        """Return the sums of a pass, and the log-likelihood."""
         (sums,) = self.results[name]
         return sums.batch, sums.facts["log_likelihood"]
 
@@ -396,7 +404,8 @@ class _Results:
 
 @dataclass
 class _Suffixes:
-    """The suffixes of runs by partition, equal ones added up. `most_bytes`: of runs held."""
+    """Accumulator of the suffixes of segments by partition, with the sums of equal ones.
+    `most_bytes`: maximum size in memory."""
 
     counter: _kernel.SuffixCounter
     most_bytes: int | None
@@ -420,13 +429,13 @@ _SUFFIXES = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 
 def _find_seeds(parts: Iterator[Batch], most: int) -> Iterator[Batch]:
-    """The best seeds of a partition."""
+    """Return the best seeds of a partition."""
     yield pa.record_batch(_kernel.find_seeds(list(parts), most))
 
 
 @dataclass
 class _Sums:
-    """Sums over the runs of words. `sums`: None if nothing is wanted."""
+    """Accumulator of sums over the segments of words. `sums`: None if no sum is needed."""
 
     name: str
     sums: _kernel.RunSums | None = field(repr=False)
@@ -442,7 +451,7 @@ class _Sums:
 
 
 def _add_sums(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
-    """The sums of all words. Two batches are held at once."""
+    """Return the sums of all words. Two batches are in memory."""
     total, log = None, 0
     for part in parts:
         total = part if total is None else pa.record_batch(_kernel.add_run_sums([total, part]))

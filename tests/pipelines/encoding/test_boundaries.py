@@ -10,7 +10,7 @@ import pytest
 
 import pipelines
 import wordpiece_core as wp
-from wordpiece_core import reference
+from tests import oracle
 
 from ..corpora import ONE_WORKER, done, english, manifest, write_shard
 from ..id_files import READERS
@@ -30,7 +30,7 @@ MARKS: dict[str, dict[str, Any]] = {
 def gpt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tokenizer like GPT-2's, which puts nothing around texts."""
     place = tmp_path_factory.mktemp("gpt")
-    words = reference.count_words(TEXTS, pre_tokenizer="whitespace")
+    words = oracle.count_words(TEXTS, pre_tokenizer="whitespace")
     special = [EOS, "[BOS]", "[UNK]"]
     options: dict[str, Any] = {"model": "bpe", "word_boundary": "bytes", "vocab_size": 400}
     wp.train(words, pre_tokenizer="gpt2", special_tokens=special, **options).save(place)
@@ -115,7 +115,7 @@ def test_packed_rows_are_documents_with_their_tokens_and_nothing_else(
     assert (counted["tokens"], counted["dropped_tokens"]) == (len(stream), len(stream) - whole)
     if format == "parquet":
         own = ("prepend_bos" in MARKS[marks], "append_eos" in MARKS[marks])
-        wanted = reference.pack(rows, 16, cls_id=None, sep_id=None, own=own)
+        wanted = oracle.pack(rows, 16, cls_id=None, sep_id=None, own=own)
         table = pq.read_table(tmp_path / "out" / "train-00000-of-00001.parquet")
         for name in ("special_tokens_mask", "document_starts"):
             assert table[name].to_pylist() == [getattr(row, name) for row in wanted]

@@ -11,8 +11,8 @@ from tokenizers import Tokenizer as Peer
 
 import pipelines
 import wordpiece_core as wp
+from tests.oracle import count_words
 from wordpiece_core.options import ENCODING_COLUMNS
-from wordpiece_core.reference import count_words
 
 from ..corpora import (
     ONE_WORKER,

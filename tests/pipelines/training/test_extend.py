@@ -14,7 +14,7 @@ from transformers import AutoTokenizer
 
 import wordpiece_core as wp
 from pipelines.counting import word_table
-from wordpiece_core import reference
+from tests import oracle
 
 from ..corpora import (
     counted,
@@ -64,7 +64,7 @@ def test_the_vocabulary_is_that_of_plain_python_and_old_ids_stay(
     tmp_path: Path, base: Path, domain: Path
 ) -> None:
     outcome = done("extend", base, domain, "--output", tmp_path / "out", "--new-tokens", "40")
-    specified = reference.extend(counted(english(300, seed=7)), vocab_of(base), 40)
+    specified = oracle.extend(counted(english(300, seed=7)), vocab_of(base), 40)
     assert vocab_of(tmp_path / "out") == [*vocab_of(base), *specified.new_tokens]
     merges = pq.read_table(tmp_path / "out" / "merges.parquet").to_pylist()
     assert merges == [merge._asdict() for merge in specified.merges]
@@ -165,7 +165,7 @@ def test_pruning_is_that_of_plain_python_and_shows_its_cost(
     monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 50)
     args = ["prune", base, domain, "--vocab-size", "90"]
     outcome = done(*args, "--output", tmp_path / "out")
-    vocab = reference.prune(counted(english(300, seed=7)), vocab_of(base), 90)
+    vocab = oracle.prune(counted(english(300, seed=7)), vocab_of(base), 90)
     assert vocab_of(tmp_path / "out") == vocab
     old, new = wp.Tokenizer.load(base), wp.Tokenizer.load(tmp_path / "out")
     texts = english(300, seed=7)

@@ -11,7 +11,7 @@ import pytest
 
 import pipelines
 from pipelines.counting import word_table
-from wordpiece_core import reference
+from tests import oracle
 
 from ...quick import parametrize
 from ..corpora import (
@@ -57,7 +57,7 @@ def many_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 def assert_is_reference(
     tokenizer: str | Path, words: list[tuple[str, int]], vocab_size: int, **options: Any
 ) -> None:
-    vocab, merges = reference.train(words, vocab_size, **options)
+    vocab, merges = oracle.train(words, vocab_size, **options)
     assert vocab_of(tokenizer) == vocab
     assert merges_of(tokenizer) == [merge._asdict() for merge in merges]
 

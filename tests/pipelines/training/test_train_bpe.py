@@ -9,8 +9,8 @@ from typing import Any
 import tokenizers
 from tokenizers import pre_tokenizers
 
+from tests.oracle import bpe_training
 from wordpiece_core import symbols
-from wordpiece_core.reference import bpe_training
 
 from ...quick import parametrize
 from ..corpora import (

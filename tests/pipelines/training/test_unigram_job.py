@@ -10,7 +10,7 @@ import pytest
 
 import wordpiece_core as wp
 from pipelines.counting import word_table
-from wordpiece_core.reference import SPECIAL_TOKENS, count_words
+from tests.oracle import SPECIAL_TOKENS, count_words
 from wordpiece_core.training import unigram
 
 from ..corpora import config, done, english, read_json, same_but_for_run_json, wordpiece

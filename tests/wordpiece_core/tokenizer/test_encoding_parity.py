@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
+from tests.oracle import SPECIAL_TOKENS
 from wordpiece_core.options import EncodingOptions, TextOptions
-from wordpiece_core.reference import SPECIAL_TOKENS
 
 from ...parity.bert import (
     CONTEXTS,

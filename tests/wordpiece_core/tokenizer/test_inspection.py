@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordpiece_core import EncodingOptions, Tokenizer, reference
+from tests import oracle
+from wordpiece_core import EncodingOptions, Tokenizer
 from wordpiece_core.tokenizer.inspection import Inspection, Inspector
 from wordpiece_core.tokenizer.models import Unigram
 from wordpiece_core.tokenizer.segmentation_reasons import Reasoner
@@ -62,10 +63,10 @@ def test_a_word_is_unknown_for_the_first_place_where_no_token_fits(
 ) -> None:
     for word in inspect(text, lowercase=lowercase).words:
         assert not word.too_long
-        assert bool(word.misfits) == (reference.tokenize_word(word.normalized, VOCAB) == ["[UNK]"])
+        assert bool(word.misfits) == (oracle.tokenize_word(word.normalized, VOCAB) == ["[UNK]"])
         for misfit in word.misfits:
             before = word.normalized[: misfit.at]
-            assert [*misfit.after] == (reference.tokenize_word(before, VOCAB) if before else [])
+            assert [*misfit.after] == (oracle.tokenize_word(before, VOCAB) if before else [])
             assert misfit.character == word.normalized[misfit.at]
             prefix = "##" if misfit.at else ""
             rest = word.normalized[misfit.at :]

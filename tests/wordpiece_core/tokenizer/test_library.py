@@ -30,9 +30,9 @@ from tokenizers import (
 )
 
 import wordpiece_core as wp
+from tests.oracle import SPECIAL_TOKENS
 from tests.wordpiece_core.strategies import ODD
 from wordpiece_core.options import ENCODING_COLUMNS
-from wordpiece_core.reference import SPECIAL_TOKENS
 from wordpiece_core.tokenizer.inspection import Inspector
 from wordpiece_core.tokenizer.library import library_spec
 

@@ -12,13 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+from tests.oracle import WHITE_SPACE
 from tests.pipelines.corpora import multilingual
 from tests.wordpiece_core.strategies import ODD
 from tests.wordpiece_core.test_measures import measured, plain_measures
 from wordpiece_core import Tokenizer as OwnTokenizer
 from wordpiece_core.errors import InputError
 from wordpiece_core.measures import measure, overlap, tokens_of
-from wordpiece_core.reference import WHITE_SPACE
 from wordpiece_core.tokenizer.library import library_spec
 
 QUIET = {"show_progress": False, "vocab_size": 400}

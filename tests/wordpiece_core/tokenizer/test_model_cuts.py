@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
-from wordpiece_core.reference import SPECIAL_TOKENS, bpe, bpe_training, words
-from wordpiece_core.reference.unigram_tokenizing import tokenize_word
+from tests.oracle import SPECIAL_TOKENS, bpe, bpe_training, words
+from tests.oracle.unigram_tokenizing import tokenize_word
 from wordpiece_core.symbols import byte_tokens
 from wordpiece_core.tokenizer.families import trained_spec
 from wordpiece_core.tokenizer.models import Bpe, Unigram

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
-from wordpiece_core import EncodingOptions, Packer, Tokenizer, reference
+from tests import oracle
+from wordpiece_core import EncodingOptions, Packer, Tokenizer
 
 VOCAB = ("[UNK]", "[PAD]", "a", "##a", "[SEP]", "b", "##b", "[CLS]", "c", "d")
 COLUMNS = ("attention_mask", "token_type_ids", "special_tokens_mask", "num_tokens")
@@ -58,7 +59,7 @@ def test_packing_is_the_references_however_documents_are_divided_into_batches(
     ids = {token: i for i, token in enumerate(VOCAB)}
     special = {"cls_id": ids["[CLS]"], "sep_id": ids["[SEP]"]}
     pad_id = ids["[PAD]"] if padding else None
-    expected = reference.pack(documents, max_length, **special, pad_id=pad_id)
+    expected = oracle.pack(documents, max_length, **special, pad_id=pad_id)
     assert table.column_names == ["input_ids", *columns, "document_starts", "document_rows"]
     for name in {*table.column_names} - {"attention_mask", "token_type_ids"}:
         assert table[name].to_pylist() == [getattr(row, name) for row in expected], name
@@ -66,7 +67,7 @@ def test_packing_is_the_references_however_documents_are_divided_into_batches(
         if name in columns:
             rows = [[inside] * row.num_tokens for row in expected]
             assert table[name].to_pylist() == [row + [0] * (max_length - len(row)) for row in rows]
-    whole = reference.pack(documents, max_length, **special, pad_id=0)
+    whole = oracle.pack(documents, max_length, **special, pad_id=0)
     missing = [row.special_tokens_mask for row in whole[len(expected) :]]
     assert packer.dropped == sum(mask.count(0) for mask in missing)
 
@@ -164,7 +165,7 @@ def test_encoded_batches_are_packed_as_they_are(id_type: str, threads: int) -> N
         row += size
     packed = pa.concat_tables([*tables, packer.finish()])
     documents = tokenizer.encode_batch(texts, add_special_tokens=False).to_pylist()
-    expected = reference.pack(documents, 6, cls_id=7, sep_id=4, pad_id=1)
+    expected = oracle.pack(documents, 6, cls_id=7, sep_id=4, pad_id=1)
     assert packed["input_ids"].to_pylist() == [row.input_ids for row in expected]
     assert packed["document_rows"].to_pylist() == [row.document_rows for row in expected]
 
@@ -205,7 +206,7 @@ def test_documents_with_tokens_at_their_ends_follow_each_other(
     documents = tokenizer.encode_table(texts, options=options.of_documents).table["input_ids"]
     packed = pa.concat_tables([packer.add(documents, 0), packer.finish()])
     pad_id = 1 if padding else None
-    expected = reference.pack(
+    expected = oracle.pack(
         documents.to_pylist(), 5, cls_id=None, sep_id=None, own=own, pad_id=pad_id
     )
     for name in ("input_ids", *columns, "document_starts", "document_rows"):

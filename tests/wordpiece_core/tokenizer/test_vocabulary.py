@@ -15,8 +15,8 @@ from pyarrow import fs
 from tokenizers.models import WordPiece
 
 import wordpiece_core as wp
+from tests.oracle import WHITE_SPACE
 from wordpiece_core import storage
-from wordpiece_core.reference import WHITE_SPACE
 from wordpiece_core.tokenizer.vocabulary import (
     check_vocabulary,
     parse_vocabulary,

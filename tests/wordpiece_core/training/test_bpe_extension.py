@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
 import wordpiece_core as wp
+from tests.oracle import bpe_training, unigram_training
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference import bpe_training, unigram_training
 from wordpiece_core.symbols import BYTES
 from wordpiece_core.tokenizer.models import Unigram
 

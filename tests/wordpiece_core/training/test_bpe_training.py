@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
 import wordpiece_core as wp
+from tests.oracle import bpe_training, count_words, symbols
 from tests.wordpiece_core.real_text import real_lines
-from wordpiece_core import symbols
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference import bpe_training, count_words
 from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.training import budget
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
-from wordpiece_core import reference
+from tests import oracle
 from wordpiece_core.errors import OptionError
 
 from ..strategies import possible_budget, word_tables
@@ -41,8 +41,8 @@ def domains(draw: st.DrawFn) -> tuple[list[str], dict[str, int], dict[str, int]]
     alphabet = draw(st.sampled_from(["ab", "abc", "abcdé", "a#"]))
     known, new = draw(word_tables(alphabet)), draw(word_tables(alphabet))
     if draw(st.booleans()):
-        size = len(reference.train(known, 10**6, max_token_length=1).vocab)
-        vocab = reference.train(known, size + draw(st.integers(0, 9)), min_pair_count=1).vocab
+        size = len(oracle.train(known, 10**6, max_token_length=1).vocab)
+        vocab = oracle.train(known, size + draw(st.integers(0, 9)), min_pair_count=1).vocab
     else:
         parts = draw(st.lists(st.text(alphabet, min_size=1, max_size=4), max_size=9))
         drawn = [draw(st.sampled_from(["", "##"])) + part for part in parts]
@@ -62,12 +62,12 @@ def extended(
     given: dict[str, Any],
     room: int,
     **budget: Any,
-) -> tuple[wp.ExtensionResult, reference.Extension]:
+) -> tuple[wp.ExtensionResult, oracle.Extension]:
     """What the kernel and the reference make: `room` tokens, and the new symbols."""
     vocab, _, table = domain
     rows = [(w, n) for w, n in table.items() if n >= given.get("min_word_count", 1) and w]
-    room += len(reference.missing_symbols(rows, vocab, given.get("new_characters", 0)))
-    specified = reference.extend(table, vocab, room, **given)
+    room += len(oracle.missing_symbols(rows, vocab, given.get("new_characters", 0)))
+    specified = oracle.extend(table, vocab, room, **given)
     return wp.extend(tokenizer(vocab), table, new_tokens=room, **given, **budget), specified
 
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
-from wordpiece_core import _kernel, reference
+from tests import oracle
+from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError
 from wordpiece_core.training.alphabet import merge_symbols
 from wordpiece_core.training.train import word_batch
@@ -49,7 +50,7 @@ def test_the_kernel_prunes_as_the_reference(
     if size == len(vocab):
         return
     result = wp.prune(old, table, vocab_size=size)
-    assert result.vocab == reference.prune(table, vocab, size)
+    assert result.vocab == oracle.prune(table, vocab, size)
     assert len(result.vocab) >= size
     new = result.tokenizer()
     for word in table:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
-from wordpiece_core import reference
+from tests import oracle
 from wordpiece_core.training import budget, merging
 
 from ...quick import parametrize
@@ -43,10 +43,10 @@ MERGE_COLUMNS = pa.schema(
 
 def smallest_size(table: dict[str, int], options: dict[str, Any]) -> int:
     """The size of special tokens and alphabet."""
-    return len(reference.train(table, 10**6, **{**options, "max_token_length": 1}).vocab)
+    return len(oracle.train(table, 10**6, **{**options, "max_token_length": 1}).vocab)
 
 
-def assert_equal(mine: Any, specified: reference.Training) -> None:
+def assert_equal(mine: Any, specified: oracle.Training) -> None:
     """Equal vocabularies and logs; the scores are compared as doubles."""
     log = [merge._asdict() for merge in specified.merges]
     assert mine.merges.to_pylist() == log
@@ -66,7 +66,7 @@ def test_the_kernel_trains_as_the_reference(
     table: dict[str, int], options: dict[str, Any], room: int
 ) -> None:
     size = smallest_size(table, options) + room
-    specified = reference.train(table, size, **options)
+    specified = oracle.train(table, size, **options)
     assert_equal(wp.train(table, vocab_size=size, **options), specified)
 
 
@@ -93,7 +93,7 @@ def test_the_budget_of_a_round_does_not_change_the_result(
     partitions: int,
 ) -> None:
     size = smallest_size(table, options) + room
-    specified = reference.train(table, size, **options)
+    specified = oracle.train(table, size, **options)
     round_budget = possible_budget(options, round_budget)
     with small_rounds(candidates, partitions):
         mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
@@ -121,7 +121,7 @@ def test_a_larger_table_gives_the_same_hundreds_of_merges(
 ) -> None:
     table = syllables(300)
     options: dict[str, Any] = {"criterion": criterion, "min_pair_count": min_pair_count}
-    specified = reference.train(table, 250, **options)
+    specified = oracle.train(table, 250, **options)
     assert len(specified.merges) > 150
     for round_budget in {possible_budget(options, share) for share in (1.0, 0.3, 0.05)}:
         mine = wp.train(table, vocab_size=250, round_budget=round_budget, **options)
@@ -135,7 +135,7 @@ def test_scores_are_compared_exactly_where_doubles_are_equal(n: int) -> None:
     mine = wp.train(table, vocab_size=11, min_pair_count=1)
     assert mine.merges["token"].to_pylist() == ["ab", "cd"]
     assert mine.merges["pair_count"].to_pylist() == [n, n + 1]
-    assert_equal(mine, reference.train(table, 11, min_pair_count=1))
+    assert_equal(mine, oracle.train(table, 11, min_pair_count=1))
 
 
 @given(
@@ -152,7 +152,7 @@ def test_counts_near_the_limit_train_exactly_in_any_number_of_rounds(
     round_budget = possible_budget(options, round_budget)
     with mock.patch.multiple(budget, LEAST_CANDIDATES=1, TOKENS_PER_CANDIDATE=2):
         mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
-    assert_equal(mine, reference.train(table, size, **options))
+    assert_equal(mine, oracle.train(table, size, **options))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_runs_of_all_partitions_come_in_the_order_of_their_places() -> None:
             mock.patch.object(merging, "RUNS_AT_ONCE", 40),
         ):
             mine = wp.train(table, vocab_size=150, round_budget=0.3)
-        assert_equal(mine, reference.train(table, 150))
+        assert_equal(mine, oracle.train(table, 150))
 
 
 def test_the_log_has_the_published_columns() -> None:
@@ -194,14 +194,14 @@ def test_a_table_of_arrow_trains_like_a_mapping() -> None:
     arrow = pa.table({"word": list(table), "count": pa.array(table.values(), pa.int64())})
     assert_equal(
         wp.train(arrow, vocab_size=20, min_pair_count=1),
-        reference.train(table, 20, min_pair_count=1),
+        oracle.train(table, 20, min_pair_count=1),
     )
 
 
 def test_special_tokens_that_are_also_symbols_stand_once() -> None:
     options: dict[str, Any] = {"special_tokens": ["[UNK]", "a", "ab", "[CLS]", "[SEP]"]}
     table = {"ab": 2, "abc": 1}
-    specified = reference.train(table, 8, min_pair_count=1, **options)
+    specified = oracle.train(table, 8, min_pair_count=1, **options)
     assert specified.vocab == ["[UNK]", "a", "ab", "[CLS]", "[SEP]", "##b", "##c", "abc"]
     assert len(specified.merges) == 2
     assert_equal(wp.train(table, vocab_size=8, min_pair_count=1, **options), specified)
@@ -210,7 +210,7 @@ def test_special_tokens_that_are_also_symbols_stand_once() -> None:
 def test_a_dropped_character_stays_out_though_a_special_token_is_spelt_like_it() -> None:
     options: dict[str, Any] = {"special_tokens": ["[UNK]", "##b", "b"], "limit_alphabet": 1}
     table = {"aab": 5, "ba": 1}
-    specified = reference.train(table, 20, min_pair_count=1, **options)
+    specified = oracle.train(table, 20, min_pair_count=1, **options)
     assert specified.vocab == ["[UNK]", "##b", "b", "##a", "a", "aa"]
     assert_equal(wp.train(table, vocab_size=20, min_pair_count=1, **options), specified)
 

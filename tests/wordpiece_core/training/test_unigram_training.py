@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
-from tests.wordpiece_core.real_text import real_lines
-from wordpiece_core import _kernel
-from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.options import TrainingOptions
-from wordpiece_core.reference import (
+from tests.oracle import (
     SPECIAL_TOKENS,
     count_words,
     unigram,
     unigram_seeds,
     unigram_training,
 )
+from tests.wordpiece_core.real_text import real_lines
+from wordpiece_core import _kernel
+from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.options import TrainingOptions
 from wordpiece_core.tokenizer.models import Unigram
 from wordpiece_core.training import unigram as training
 from wordpiece_core.training.budget import RoundBudget

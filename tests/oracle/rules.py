@@ -1,4 +1,4 @@
-"""Rules that the specification has in common with code that the kernel does not replace."""
+"""Rules of truncation and of training."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from wordpiece_core.errors import InputError
 
 
 def truncated_lengths(lengths: Sequence[int], room: int, truncation: str) -> list[int]:
-    """How many tokens of each sequence stay, so that all together are at most ``room``.
+    """Return how many tokens of each sequence are kept, at most ``room`` together.
 
-    ``longest_first`` truncates the longer of two, and both if half of the room (rounded down, and
-    up for the longer) is not enough for either. ``only_first`` and ``only_second`` leave one token
-    of what they truncate, or it is an InputError. But where there is no room at all, nothing stays.
+    ``longest_first`` truncates the longer of two; both if half of the room (rounded down, and up
+    for the longer one) is not enough for either. ``only_first`` and ``only_second`` keep one token
+    of the truncated text, or raise InputError. Without any room nothing is kept.
     """
     if sum(lengths) <= room:
         return list(lengths)
@@ -32,18 +32,17 @@ def truncated_lengths(lengths: Sequence[int], room: int, truncation: str) -> lis
 
 
 def lower_support(support: int) -> int:
-    """The next support to try, at least 1: fifteen sixteenths of the last, rounded down.
+    """Return the next minimum pair count: 15/16 of the last one, rounded down, at least 1.
 
-    The step weighs the score against the count: pairs compete by score within a step. On held-out
-    text of seven languages this gives as few tokens as merging by count does, but for vocabularies
-    that hold nearly all that is in the text; halving gives up to 1.6 % more.
-    benchmarks/min-pair-count.md has the figures.
+    Pairs compete by score within a step. On held-out text of seven languages this gives as few
+    tokens as merging by count, except for vocabularies with nearly all words of the text; halving
+    gives up to 1.6 % more. benchmarks/min-pair-count.md has the figures.
     """
     return max(1, support * 15 // 16)
 
 
 def placed(vocab: Sequence[str], new_tokens: Sequence[str], slots: Sequence[int] = ()) -> list[str]:
-    """The vocabulary with new tokens: in the slots, in their order, and the rest at the end."""
+    """Return the vocabulary with new tokens: in the slots first, and the rest at the end."""
     extended = list(vocab)
     for slot, token in zip(slots, new_tokens, strict=False):
         extended[slot] = token

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from wordpiece_core.reference.unigram import Scores, best_segmentation
-from wordpiece_core.symbols import marked, unknown_tokens
+from tests.oracle.symbols import marked, unknown_tokens
+from tests.oracle.unigram import Scores, best_segmentation
 
 UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the worst piece
 
@@ -29,7 +29,7 @@ def tokenize_word(
 
 
 def with_unknown(word: str, scores: Scores) -> Scores:
-    """The scores, and that of each character of the word that is no piece."""
+    """Return the scores, with a score for each unknown character of the word."""
     worst = min(scores.values(), default=0.0) - UNKNOWN_PENALTY
     return dict.fromkeys(word, worst) | dict(scores)
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from wordpiece_core.reference.initial_vocabulary import (
+from tests.oracle.initial_vocabulary import (
     WordCounts,
     alphabet_of,
     initial_vocabulary,
     kept_characters,
     words_taken,
 )
-from wordpiece_core.reference.merging import (
+from tests.oracle.merging import (
     Merge,
     Pair,
     Split,
@@ -25,8 +25,8 @@ from wordpiece_core.reference.merging import (
     pair_counts,
     unigram_counts,
 )
-from wordpiece_core.rules import lower_support
-from wordpiece_core.symbols import SPECIAL_TOKENS
+from tests.oracle.rules import lower_support
+from tests.oracle.symbols import SPECIAL_TOKENS
 
 
 def train(
@@ -133,19 +133,19 @@ def score(
     total: int = 0,
     own_merges: int | None = None,
 ) -> Fraction | float:
-    """What merging a pair is worth: exact for ``pmi`` and ``frequency``, else a double.
+    """Return the score of a pair: exact for ``pmi`` and ``frequency``, otherwise a double.
 
-    ``likelihood`` is the gain in the corpus's unigram log-likelihood, the sum of h(U[t]) over the
-    tokens less h(T), where h(x) = x ln x, U[t] is a token's count and T their total. Merging a and
-    b m times takes m from U[a], U[b] and T, and adds m to U[ab] (``token_count``). Only for a token
-    beside itself is m given, as ``own_merges``: ``a a a`` holds two pairs, merges once and loses
-    two a.
+    ``likelihood`` is the gain in the unigram log-likelihood of the corpus, the sum of h(U[t]) over
+    all tokens minus h(T), where h(x) = x ln x, U[t] is the count of a token and T the total.
+    Merging a and b m times subtracts m from U[a], U[b] and T, and adds m to U[ab]
+    (``token_count``). Only if a and b are equal, m is passed as ``own_merges``: ``a a a`` has two
+    pairs, merges once and loses two a.
     """
     if criterion == "frequency":
         return pair_count
     if criterion == "pmi":
         return Fraction(pair_count, left_count * right_count)
-    # In doubles and in this order, for the kernel must get the same bits.
+    # In doubles and in this order, because the kernel must get the same bits.
     if own_merges is None:
         m = pair_count
         lost = (h(left_count) - h(left_count - m)) + (h(right_count) - h(right_count - m))

@@ -1,21 +1,20 @@
-"""Training of BPE with all its options: which words and symbols take part, which pairs are merged,
-and how many."""
+"""Training of BPE with all options: words, symbols, eligible pairs, and the number of merges."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from wordpiece_core.reference.bpe import learn_merges, tokenize
-from wordpiece_core.reference.initial_vocabulary import (
+from tests.oracle.bpe import learn_merges, tokenize
+from tests.oracle.initial_vocabulary import (
     WordCounts,
     alphabet_of,
     initial_vocabulary,
     kept_characters,
     words_taken,
 )
-from wordpiece_core.reference.merging import Pair, Split, Training, filled
-from wordpiece_core.symbols import (
+from tests.oracle.merging import Pair, Split, Training, filled
+from tests.oracle.symbols import (
     ALWAYS,
     BYTES,
     SPACE_MARK,
@@ -44,10 +43,9 @@ def train(
 ) -> Training:
     """Merge until the vocabulary is full or no pair is left.
 
-    Lengths of words are in characters; those of tokens too, without a mark at their end or
-    beginning, and in bytes where symbols are bytes. ``byte_fallback`` puts the tokens <0x00> to
-    <0xFF> behind the special ones; by default these are BERT's, or <|endoftext|> where symbols are
-    bytes. ▁ and bytes have tokens whatever the limit of the alphabet.
+    Lengths of words and tokens are in characters without marks, or in bytes if symbols are bytes.
+    ``byte_fallback`` puts the tokens <0x00> to <0xFF> after the special tokens, which are BERT's by
+    default, or <|endoftext|> if symbols are bytes. ▁ and bytes always have tokens.
     Raises OptionError if ``vocab_size`` cannot hold what training begins with.
 
     >>> train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=13).vocab[5:]
@@ -87,10 +85,10 @@ def extend(
     min_word_count: int = 1,
     max_token_length: int | None = None,
 ) -> Training:
-    """Go on merging from the words as a model of bytes tokenizes them, until enough tokens are new.
+    """Continue merging from the tokens of a byte-level model, until there are enough new tokens.
 
-    The new merges come behind the old ones, so a word is tokenized as before, and then merged on.
-    No pair makes a token that is there: such a token is one of the search, or of no use to words.
+    New merges follow the old ones, so a word is tokenized as before, and then merged further. No
+    pair builds an existing token, which would be an added token or useless.
 
     >>> base = train({"hug": 10, "pug": 5}, 259, word_boundary=BYTES, add_space=False)
     >>> more = extend({"hugs": 3}, base.vocab, [merge[1:3] for merge in base.merges], 1)
@@ -119,9 +117,9 @@ def prune(
 ) -> list[str]:
     """Drop the tokens of a model of bytes that words use least, until ``vocab_size`` are left.
 
-    A token is free if it is no byte, not special, and in no merge of another one. Half of the
-    number that is still to go is dropped: those that are used least, and of equal ones those with
-    the highest ids. A merge goes with the token that it makes. Then uses are counted anew.
+    A token can be dropped unless it is a byte, a special token, or part of a merge. Each pass
+    drops half of the excess: the least used tokens, and of equally used tokens the highest ids.
+    The merge of a dropped token is also dropped, and uses are counted again.
     """
     left = list(vocab)
     while True:

@@ -1,4 +1,4 @@
-"""What the specification of encoding refuses, and decoding compared with `transformers`."""
+"""Errors of encoding in plain Python, and decoding compared with `transformers`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from transformers import BertTokenizerFast
 
 import wordpiece_core as wp
-from wordpiece_core import reference
+from tests import oracle
+from tests.wordpiece_core.encoding_cases import Case, Encoded, by_reference
 from wordpiece_core.options import EncodingOptions
 
-from ..encoding_cases import Case, Encoded, by_reference
-
-VOCAB = [*reference.SPECIAL_TOKENS, *"abcdefghij", "##b", "##c", ".", "'", "!", "do", "##n", "n't"]
+VOCAB = [*oracle.SPECIAL_TOKENS, *"abcdefghij", "##b", "##c", ".", "'", "!", "do", "##n", "n't"]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +37,7 @@ def test_what_cannot_be_cut_is_refused(
     pair: str | None, options: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        reference.encode_rows("a b c d e f", pair, vocab=VOCAB, **options)
+        oracle.encode_rows("a b c d e f", pair, vocab=VOCAB, **options)
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +63,14 @@ def test_decoding_is_that_of_transformers(
         for clean in (True, False):
             options = {"skip_special_tokens": skip, "clean_up_tokenization_spaces": clean}
             expected = peer.decode(ids, **options)
-            assert reference.decode(ids, vocab, **options) == expected
+            assert oracle.decode(ids, vocab, **options) == expected
             assert kernel.decode(ids, **options) == expected
 
 
 def test_what_is_decoded_is_clean_english() -> None:
     ids = [VOCAB.index(token) for token in ("do", "n't", "a", ".", "[SEP]")]
-    assert reference.decode(ids, VOCAB) == "don't a."
-    assert reference.decode(ids, VOCAB, skip_special_tokens=False) == "don't a. [SEP]"
+    assert oracle.decode(ids, VOCAB) == "don't a."
+    assert oracle.decode(ids, VOCAB, skip_special_tokens=False) == "don't a. [SEP]"
 
 
 def test_nothing_is_encoded_to_added_tokens_alone() -> None:

@@ -11,7 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from wordpiece_core.symbols import SPACE_MARK, marked
+from tests.oracle.symbols import SPACE_MARK, marked
 
 
 def script_by_name(character: str) -> str | None:
@@ -65,7 +65,7 @@ def runs(
 def run_counts(
     rows: Iterable[tuple[str, int]], alphabet: Iterable[str] | None, max_word_length: int
 ) -> Counter[str]:
-    """The runs of words with their counts, but for those of more characters."""
+    """Return the runs of words with their counts, without runs of more characters."""
     counts: Counter[str] = Counter()
     known = None if alphabet is None else set(alphabet)
     for word, n in rows:
@@ -76,7 +76,7 @@ def run_counts(
 
 
 def character_counts(counts: Counter[str]) -> Counter[str]:
-    """How often each character occurs in runs."""
+    """Return the counts of characters in runs."""
     characters: Counter[str] = Counter()
     for run, n in counts.items():
         for character in run:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class PackedToken(NamedTuple):
-    """An id; the row of its document, None for a token that is of none; whether it is special."""
+    """An id; the row of its document, or None for a separator; and True if it is special."""
 
     id: int
     row: int | None
@@ -16,7 +16,7 @@ class PackedToken(NamedTuple):
 
 
 class PackedSequence(NamedTuple):
-    """A sequence of ids; for each document in it, where its ids begin there, and its row."""
+    """A sequence of ids; for each document in it, the start of its ids, and its row."""
 
     input_ids: list[int]
     num_tokens: int
@@ -40,9 +40,9 @@ def pack(
     ids; a [SEP] that would begin or end a body is left out. The last sequence is filled up with
     ``pad_id``; without one it is dropped, unless it is full.
 
-    Without a ``cls_id`` a sequence is a body alone, of ``max_length`` ids, and no [SEP] is left
-    out; without a ``sep_id`` none is between documents. ``own``: so many ids at the beginning and
-    the end of each document are special tokens.
+    Without a ``cls_id`` a sequence is a body of ``max_length`` ids, and no [SEP] is left out.
+    Without a ``sep_id`` documents follow each other directly. ``own``: number of special tokens at
+    the start and the end of each document.
     """
     first = [] if cls_id is None else [PackedToken(cls_id, None, True)]
     separator = [] if sep_id is None else [PackedToken(sep_id, None, True)]

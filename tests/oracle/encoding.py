@@ -1,8 +1,7 @@
-"""Text to words to tokens to rows, in plain Python: the part of `reference` that encodes.
+"""Text to words, tokens, and rows of ids, with offsets.
 
-A piece of text is a list of characters with their places: ``("e", 3)`` is an e that stands for
-character 3 of the raw text. So a token knows which characters of the text it stands for, however
-they were normalized.
+A normalized text is a list of characters with their places: ``("e", 3)`` comes from character 3 of
+the raw text. So each token has offsets into the raw text.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from tests.oracle.rules import truncated_lengths
+from tests.oracle.symbols import SPECIAL_TOKENS, WHITE_SPACE
 from wordpiece_core.errors import InputError, OptionError
-from wordpiece_core.rules import truncated_lengths
-from wordpiece_core.symbols import SPECIAL_TOKENS, WHITE_SPACE
 
 Placed = list[tuple[str, int]]
 Row = dict[str, Any]
@@ -31,7 +30,7 @@ CHINESE = (
 
 
 def normalize(text: str, **options: Any) -> str:
-    """The text of ``normalize_placed``."""
+    """Return the text of ``normalize_placed``."""
     return _joined(normalize_placed(text, **options))
 
 
@@ -43,7 +42,7 @@ def normalize_placed(
     strip_accents: bool | None = None,
     lowercase: bool = True,
 ) -> Placed:
-    """BERT's normalization, in this order. ``strip_accents=None`` means: as ``lowercase``."""
+    """Normalize like BERT, in this order. ``strip_accents=None`` has the value of ``lowercase``."""
     placed = [(c, i) for i, c in enumerate(text)]
     if clean_text:
         placed = [(" " if c in WHITE_SPACE else c, i) for c, i in placed if not _is_control(c)]
@@ -51,7 +50,7 @@ def normalize_placed(
         placed = [(d, i) for c, i in placed for d in (f" {c} " if _is_chinese(c) else c)]
     if lowercase if strip_accents is None else strip_accents:
         placed = [(c, i) for c, i in _decompose(placed) if unicodedata.category(c) != "Mn"]
-    if lowercase:  # each alone: a final sigma is no special case
+    if lowercase:  # each alone: a final sigma is not an exception
         placed = [(d, i) for c, i in placed for d in c.lower()]
     return placed
 
@@ -74,7 +73,7 @@ def _decompose(placed: Placed) -> Iterator[tuple[str, int]]:
 
 
 def pre_tokenize(text: str, pre_tokenizer: str = "bert") -> list[str]:
-    """The words of ``split_words``."""
+    """Return the words of ``split_words``."""
     return [_joined(word) for word in split_words([(c, 0) for c in text], pre_tokenizer)]
 
 
@@ -95,15 +94,15 @@ def split_words(placed: Placed, pre_tokenizer: str = "bert") -> list[Placed]:
 
 
 def words(text: str, *, pre_tokenizer: str = "bert", **options: Any) -> list[str]:
-    """Words of raw text; ``options`` are those of ``normalize_placed``."""
+    """Return the words of raw text. ``options``: see ``normalize_placed``."""
     return pre_tokenize(normalize(text, **options), pre_tokenizer)
 
 
 def count_words(
     texts: Iterable[str | None], *, special_tokens: Sequence[str] = (), **options: Any
 ) -> Counter[str]:
-    """The word table of texts (None is skipped): the commonest word first, then by code point.
-    Special tokens split a text and are not counted."""
+    """Return the word table of texts, without None: ordered by count (descending), then by code
+    point. Special tokens split a text and are not counted."""
     pattern = _any_of(special_tokens)
     parts = (part for text in texts if text is not None for part in re.split(pattern, text))
     counts = Counter(word for part in parts for word in words(part, **options))
@@ -132,7 +131,7 @@ def _is_punctuation(c: str) -> bool:
 
 
 class PlacedToken(NamedTuple):
-    """A token, the characters of the raw text it stands for, and the number of its word."""
+    """A token with its offsets in the raw text, and the number of its word."""
 
     token: str
     start: int
@@ -141,13 +140,13 @@ class PlacedToken(NamedTuple):
 
 
 def _any_of(tokens: Iterable[str]) -> str:
-    """The regular expression that finds tokens, the longest one first."""
+    """Return the regular expression that finds the longest of the tokens."""
     longest_first = sorted(filter(None, tokens), key=len, reverse=True)
     return "|".join(map(re.escape, longest_first)) or "(?!)"  # (?!) matches nothing
 
 
 def tokenize(text: str, vocab: Collection[str], **options: Any) -> list[str]:
-    """The tokens of ``tokenize_placed``."""
+    """Return the tokens of ``tokenize_placed``."""
     return [token.token for token in tokenize_placed(text, vocab, **options)]
 
 
@@ -164,11 +163,11 @@ def tokenize_placed(
     pre_tokenizer: str = "bert",
     **options: Any,
 ) -> list[PlacedToken]:
-    """Tokens of raw text; ``options`` are those of ``normalize_placed``.
+    """Return the tokens of raw text. ``options``: see ``normalize_placed``.
 
-    Special tokens are found in the raw text first: the leftmost, and of those the longest. If
-    ``special_tokens_in_text`` is ``"text"``, no text becomes a special token, except ``unk_token``
-    where no other token fits.
+    Special tokens are found in the raw text first: the leftmost, and of several the longest. If
+    ``special_tokens_in_text`` is ``"text"``, text never becomes a special token, except
+    ``unk_token`` if no other token fits.
     """
     known = set(vocab).difference(special_tokens if special_tokens_in_text == "text" else ())
     rules = (unk_token, unk_scope, max_word_length, continuing_prefix)
@@ -191,7 +190,7 @@ def tokenize_placed(
 
 
 def tokenize_word(word: str, vocab: Container[str], *rules: Any, **options: Any) -> list[str]:
-    """The tokens of ``placed_tokens``."""
+    """Return the tokens of ``placed_tokens``."""
     return [token for token, _, _ in placed_tokens(word, vocab, *rules, **options)]
 
 
@@ -203,11 +202,11 @@ def placed_tokens(
     max_word_length: int = 100,
     continuing_prefix: str = "##",
 ) -> list[tuple[str, int, int]]:
-    """Greedy longest match: tokens, and where each begins and ends in the word.
+    """Return the tokens of a word by greedy longest match, each with its start and end.
 
-    A word beyond ``max_word_length`` is ``unk_token``. Where no token fits, the whole word is
-    (``unk_scope="word"``), or one character is (``"character"``), and what follows it is still
-    inside the word.
+    A word longer than ``max_word_length`` is ``unk_token``. If no token fits, the complete word
+    becomes ``unk_token`` (``unk_scope="word"``), or one character (``"character"``); the rest of
+    the word still counts as inside.
     """
     unknown = [(unk_token, 0, len(word))]
     if len(word) > max_word_length:
@@ -233,12 +232,12 @@ def placed_tokens(
 
 
 def word_tokenize(text: str, **options: Any) -> list[str]:
-    """Every word a token: few tokens, but no vocabulary holds every word."""
+    """Return the words as tokens: few tokens, but no vocabulary has all words."""
     return words(text, **options)
 
 
 def char_tokenize(text: str, **options: Any) -> list[str]:
-    """Every character of every word a token: a small vocabulary, but many tokens."""
+    """Return the characters as tokens: a small vocabulary, but many tokens."""
     return [c for word in words(text, **options) for c in word]
 
 
@@ -246,8 +245,7 @@ def char_tokenize(text: str, **options: Any) -> list[str]:
 
 
 def encode(text: str, vocab: Sequence[str], **options: Any) -> list[int]:
-    """Ids of raw text, a token's id being its place in ``vocab``; ``options``: as ``encode_rows``,
-    without stride."""
+    """Return the ids of raw text. ``options``: see ``encode_rows``, without a stride."""
     ids: list[int] = encode_rows(text, vocab=vocab, **options)[0]["input_ids"]
     return ids
 
@@ -268,13 +266,15 @@ def encode_rows(
     padding: bool = False,
     **options: Any,
 ) -> list[Row]:
-    """The columns of a text's row, or a pair's: ``[CLS] text [SEP] pair [SEP]``, at most
-    ``max_length`` tokens, filled with [PAD] to so many if ``padding``. ``prepend_bos``,
-    ``append_eos``: a text's row begins with ``bos_token``, and ends with ``eos_token``.
+    """Return the columns of the rows of a text or a pair: ``[CLS] text [SEP] pair [SEP]``.
 
-    ``stride``: what is truncated makes further rows, each beginning with so many tokens of the one
-    before. ``options``: as ``tokenize_placed``. Raises OptionError for what is wrong whatever the
-    text is, and InputError if this text, or its pair, cannot be truncated so.
+    A row has at most ``max_length`` tokens, and with ``padding`` exactly as many. With
+    ``prepend_bos`` it begins with ``bos_token``, with ``append_eos`` it ends with ``eos_token``.
+    With a ``stride``, truncated tokens go to more rows that overlap by this number of tokens.
+    ``options``: see ``tokenize_placed``.
+
+    Raises OptionError for options that are wrong for any text, and InputError if this text or pair
+    cannot be truncated.
     """
     ids = {token: i for i, token in enumerate(vocab)}
     texts = [text] if pair is None else [text, pair]
@@ -306,7 +306,7 @@ def encode_rows(
 
 
 def windows(sequence: list[PlacedToken], room: int, stride: int | None) -> list[list[PlacedToken]]:
-    """The first ``room`` tokens; and with a stride the windows after, up to that with the end."""
+    """Return the first ``room`` tokens; with a stride also the following windows, to the end."""
     if stride is None or room >= len(sequence):
         return [sequence[:room]]
     if stride >= room:
@@ -316,8 +316,8 @@ def windows(sequence: list[PlacedToken], room: int, stride: int | None) -> list[
 
 
 def combinations(parts: Sequence[list[list[PlacedToken]]]) -> list[list[list[PlacedToken]]]:
-    """Every window of a text with every window of its pair: both first, then the text's others with
-    each of the pair, then the text's first with the pair's others."""
+    """Return each window of a text with each window of its pair: both first windows, then the other
+    windows of the text with all of the pair, then the first window with the others of the pair."""
     if len(parts) == 1:
         return [[window] for window in parts[0]]
     (first, *more), pairs = parts
@@ -331,8 +331,7 @@ def columns(
     before: Sequence[str],
     after: Sequence[str],
 ) -> Row:
-    """One row, with tokens before the first text, and after each. Of each token: the text it is of,
-    and whether it is an added one."""
+    """Return the columns of one row, with added tokens before the first text and after each."""
     rows: list[tuple[int, int, int, tuple[int, int], int | None]] = []
     for type_id, sequence in enumerate(sequences):
         if type_id == 0:
@@ -360,7 +359,7 @@ PADDING: Row = {
 
 
 def pad(row: Row, length: int, pad_id: int) -> Row:
-    """The row with [PAD] after it, up to ``length`` tokens. ``num_tokens`` stays."""
+    """Return the row with [PAD] up to ``length`` tokens. ``num_tokens`` stays."""
     more = length - row["num_tokens"]
     values = PADDING | {"input_ids": pad_id}
     return {
@@ -370,7 +369,7 @@ def pad(row: Row, length: int, pad_id: int) -> Row:
 
 # --- Ids to text ----------------------------------------------------------------------------------
 
-# What decoded English text is cleaned of, in this order.
+# Replacements in decoded English text, in this order.
 CLEAN_UP = (
     *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
     *((" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re")),
@@ -386,10 +385,10 @@ def decode(
     special_tokens: Sequence[str] = SPECIAL_TOKENS,
     continuing_prefix: str = "##",
 ) -> str:
-    """Text of ids: a space before every token but the first that does not continue a word.
+    """Return the text of ids, with a space before each token that starts a word, except the first.
 
-    Each token is cleaned with its space; ``clean_up_tokenization_spaces``: then the whole text,
-    but of "do not".
+    Each token is cleaned with its space. With ``clean_up_tokenization_spaces`` the complete text is
+    cleaned again, except for "do not".
     """
     tokens = [vocab[i] for i in ids]
     if skip_special_tokens:

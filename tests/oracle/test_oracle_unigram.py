@@ -1,5 +1,5 @@
-"""The unigram language model in plain Python: the textbook's corpus, all ways to cut, and
-`tokenizers` beside it."""
+"""The unigram language model in plain Python, compared with the corpus of a textbook, with all
+segmentations, and with `tokenizers`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordpiece_core.reference import unigram, unigram_tokenizing, unigram_training
+from tests.oracle import unigram, unigram_tokenizing, unigram_training
 
 TEXTBOOK = 100 * ["the cat sat on the mat", "the dog sat on the log", "the cat chased the dog"]
 PIECES = st.text("ab", min_size=1, max_size=4)
@@ -21,7 +21,7 @@ SCORES = st.dictionaries(PIECES, st.integers(-400, -1).map(lambda n: n / 16), ma
 
 
 def ways(word: str, scores: dict[str, float]) -> Iterator[list[str]]:
-    """All ways to cut a word into pieces."""
+    """Return all segmentations of a word."""
     if not word:
         yield []
     for end in range(1, len(word) + 1):

@@ -1,8 +1,6 @@
-"""GPT-2's pre-tokenizer in plain Python: text to pieces that keep their spaces.
+"""GPT-2's pre-tokenizer: text to pieces that keep their spaces. Its regular expression is:
 
-GPT-2 says it as a regular expression:
-
-    's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
+'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
-from wordpiece_core.symbols import WHITE_SPACE
+from tests.oracle.symbols import WHITE_SPACE
 
 CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
 
@@ -30,9 +28,9 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _first_piece(text: str) -> int:
-    """How many characters the first piece has: a contraction, or characters of one kind with a
-    space before them. White space is a piece without its last character, which goes with what
-    follows if it is a space, and is a piece by itself if not."""
+    """Return the length of the first piece: a contraction, or characters of one kind with a space
+    before them. White space is a piece without its last character, which begins the next piece if
+    it is a space, and otherwise is a piece of its own."""
     for contraction in CONTRACTIONS:
         if text.startswith(contraction):
             return len(contraction)

@@ -1,11 +1,11 @@
-"""Training of a unigram language model: from words, by rounds, to the pieces that stay.
+"""Training of a unigram language model: from words to pieces, in rounds.
 
-It begins with more pieces than are wanted (``unigram_seeds``), taken of the runs of words
+Training starts with many pieces (``unigram_seeds``), which are substrings of the runs of words
 (``unigram_runs``). Each round estimates their probabilities by two steps of expectation
-maximization (``unigram``) and drops a quarter of them, those that the likelihood of the runs misses
-least. The last round takes the best of what is left. It is what SentencePiece does
-(``unigram_model_trainer.cc``), but for its seeds, and for single characters: here they are never
-dropped.
+maximization (``unigram``), and drops the quarter of the pieces that the likelihood of the runs
+needs least. The last round keeps the best of the remaining pieces. SentencePiece does the same
+(``unigram_model_trainer.cc``), except for its seeds and for single characters, which are never
+dropped here.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from wordpiece_core.reference.bpe import learn_merges
-from wordpiece_core.reference.initial_vocabulary import (
+from tests.oracle.bpe import learn_merges
+from tests.oracle.initial_vocabulary import (
     WordCounts,
     initial_vocabulary,
     kept_characters,
     words_taken,
 )
-from wordpiece_core.reference.merging import Merge, Pair, Split, filled
-from wordpiece_core.reference.unigram import Scores, best_segmentation, expected_counts, maximized
-from wordpiece_core.reference.unigram_runs import character_counts, run_counts
-from wordpiece_core.reference.unigram_seeds import first_scores, seeds
-from wordpiece_core.reference.unigram_tokenizing import tokenize_word
-from wordpiece_core.symbols import SPACE_MARK, SPECIAL_TOKENS, bare
+from tests.oracle.merging import Merge, Pair, Split, filled
+from tests.oracle.symbols import SPACE_MARK, SPECIAL_TOKENS, bare
+from tests.oracle.unigram import Scores, best_segmentation, expected_counts, maximized
+from tests.oracle.unigram_runs import character_counts, run_counts
+from tests.oracle.unigram_seeds import first_scores, seeds
+from tests.oracle.unigram_tokenizing import tokenize_word
 
-ROOM = 1.25  # times as many tokens as wanted are left to choose the last ones from
+ROOM = 1.25  # the last pieces are chosen from 1.25 times the size of the vocabulary
 KEPT_SHARE = 0.75  # of the pieces, each time some are dropped
 SCORE_UNITS = 64  # scores are multiples of 1/64 in the end
-MORE_THAN_PARTS = 1e-9  # by so much a new token of an extension scores more than its parts
-DECIMALS = 12  # of its score
+MORE_THAN_PARTS = 1e-9  # difference of the scores of a new token and its parts
+DECIMALS = 12  # of the scores of new tokens
 
 
 def train(
@@ -49,9 +49,9 @@ def train(
     max_word_length: int = 100,
     byte_fallback: bool = False,
 ) -> dict[str, float]:
-    """The tokens in id order, with their scores: special tokens and bytes with 0, then the pieces,
-    those with the largest scores first. ``max_word_length`` is of runs, and lengths are in
-    characters. ``▁`` is a piece whatever the limit of the alphabet.
+    """Return the tokens in id order with their scores: special tokens and bytes with 0, then pieces
+    by descending score. ``max_word_length`` is the maximum length of runs in characters. ``▁`` is
+    always a piece.
 
     >>> model = train({"hug": 10, "pug": 5, "hugs": 5}, vocab_size=13)
     >>> list(model)[5:]
@@ -82,7 +82,7 @@ def train(
 
 
 def best_counts(counts: Mapping[str, int], scores: Scores) -> Counter[str]:
-    """How often each piece is used in the best segmentations of runs."""
+    """Return the counts of pieces in the best segmentations of runs."""
     uses: Counter[str] = Counter()
     for run, n in counts.items():
         found = best_segmentation(run, scores)
@@ -93,11 +93,11 @@ def best_counts(counts: Mapping[str, int], scores: Scores) -> Counter[str]:
 
 
 def pruned(scores: Scores, uses: Counter[str], size: int) -> dict[str, float]:
-    """Drops the pieces without which the likelihood of the runs loses least, so that ``size`` are
-    left. ``uses``: how often pieces are used in the best segmentations of runs. A piece that is not
-    used then, or that is segmented better than it is kept whole, is dropped; else its place is
-    taken by its best other segmentation. Single characters stay. Of pieces that are missed alike
-    those first in the order of strings stay.
+    """Return the ``size`` pieces whose removal would cost most likelihood.
+
+    The place of a removed piece is taken by its best other segmentation. Unused pieces, and pieces
+    with a better segmentation than themselves, are dropped. Single characters stay. Of equal costs
+    the first strings stay. ``uses``: counts of pieces in the best segmentations of runs.
     """
     total = sum(uses.values())
     losses: dict[str, float] = {}
@@ -119,15 +119,15 @@ def pruned(scores: Scores, uses: Counter[str], size: int) -> dict[str, float]:
 
 
 def chosen(scores: Scores, most: int) -> dict[str, float]:
-    """The pieces in the end, with rounded scores, larger ones first: all characters, and of the
-    others those with the largest scores (ties: as strings)."""
+    """Return the final pieces with rounded scores, by descending score: all characters, and the
+    pieces with the largest scores (ties: by string)."""
     best = sorted(scores, key=lambda piece: (len(piece) > 1, -scores[piece], piece))[:most]
     rounded = {p: math.floor(scores[p] * SCORE_UNITS + 0.5) / SCORE_UNITS for p in best}
     return dict(sorted(rounded.items(), key=lambda item: (-item[1], item[0])))
 
 
 class Extended(NamedTuple):
-    """The tokens with their scores, in id order, and the merges that made the new ones."""
+    """The tokens with their scores in id order, and the merges of the new tokens."""
 
     scores: dict[str, float]
     merges: list[Merge]
@@ -143,11 +143,11 @@ def extend(
     min_word_count: int = 1,
     max_token_length: int | None = None,
 ) -> Extended:
-    """Merge pairs of pieces of the words, as BPE does, until enough tokens are new.
+    """Merge pairs of pieces in the words, as BPE does, until there are enough new tokens.
 
-    A new token scores as its parts do together, and a little more. So where its parts stand side
-    by side it takes their place, and no other way to split a word becomes better than it was. Words
-    with an unknown character take no part, and no pair makes a token that is there.
+    A new token scores a little more than its parts together, so it replaces them wherever they are
+    adjacent, and no other segmentation becomes better than before. Words with an unknown character
+    are ignored, and no pair builds an existing token.
 
     >>> more = extend({"hugs": 3}, {"[UNK]": 0.0, "▁hug": -2.5, "s": -2.0}, 1)
     >>> list(more.scores), more.scores["▁hugs"]

@@ -1,9 +1,8 @@
-"""Words as splits, the pairs of neighbours in them, and what merging a pair makes of them: for
-WordPiece and BPE alike.
+"""Segmentations of words, their pairs of adjacent tokens, and merges, for WordPiece and BPE.
 
-A split is a list of tokens. None in it stands for a character outside the alphabet: it is counted
-nowhere, and nothing merges across it. ``counts`` are the words' counts, in the order of the splits.
-WordPiece's tokens inside a word begin with the ``continuing_prefix``; BPE has none.
+A split is a list of tokens. None is a character outside the alphabet: it is not counted, and
+nothing is merged across it. ``counts`` has the counts of the words in the order of the splits.
+Tokens of WordPiece inside a word begin with the ``continuing_prefix``; BPE has none.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def filled(vocab: Iterable[str], vocab_size: int, coming: Iterator[Merge]) -> Tr
 
 
 def unigram_counts(splits: Iterable[Split], counts: Iterable[int]) -> Counter[str]:
-    """How often each token occurs."""
+    """Return the counts of tokens."""
     totals: Counter[str] = Counter()
     for split, count in zip(splits, counts, strict=True):
         for token in split:
@@ -63,9 +62,9 @@ def pair_counts(
     max_token_length: int | None = None,
     continuing_prefix: str = "##",
 ) -> dict[Pair, int]:
-    """How often each two tokens are neighbours, in the order in which they first occur.
+    """Return the counts of adjacent tokens, in the order in which they first occur.
 
-    ``a a a`` holds the pair ``a a`` twice. Pairs that would make too long a token are left out.
+    ``a a a`` has the pair ``a a`` twice. Pairs whose token would be too long are left out.
     """
     totals: dict[Pair, int] = {}
     for split, count in zip(splits, counts, strict=True):
@@ -82,7 +81,8 @@ def pair_counts(
 
 
 def merges_made(splits: Iterable[Split], counts: Iterable[int], pair: Pair) -> int:
-    """How often ``merge_word`` would merge the pair: not its count where it overlaps itself."""
+    """Return how often ``merge_word`` merges the pair, which is less than its count if it overlaps
+    itself."""
     pairs = zip(splits, counts, strict=True)
     return sum(n * (len(split) - len(merge_word(split, *pair))) for split, n in pairs)
 

@@ -1,4 +1,4 @@
-"""BPE in plain Python: the textbook's corpus, its variants, and `tokenizers` beside it."""
+"""BPE in plain Python, compared with the corpus of a textbook, its variants, and `tokenizers`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from itertools import islice
 
 import pytest
 
-from wordpiece_core import symbols
+from tests.oracle import SPECIAL_TOKENS, Merge, bpe, bpe_training, count_words, symbols
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference import SPECIAL_TOKENS, Merge, bpe, bpe_training, count_words
 
 TEXTBOOK = 100 * ["the cat sat on the mat", "the dog sat on the log", "the cat chased the dog"]
 

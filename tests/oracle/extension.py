@@ -6,21 +6,21 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from tests.oracle.encoding import placed_tokens
+from tests.oracle.initial_vocabulary import WordCounts, words_taken
+from tests.oracle.merging import Merge, Split
+from tests.oracle.symbols import SPECIAL_TOKENS
+from tests.oracle.training import best_merges
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference.encoding import placed_tokens
-from wordpiece_core.reference.initial_vocabulary import WordCounts, words_taken
-from wordpiece_core.reference.merging import Merge, Split
-from wordpiece_core.reference.training import best_merges
-from wordpiece_core.symbols import SPECIAL_TOKENS
 
-OUTSIDE = "\0"  # stands for a character that no token fits; no vocabulary has it
+OUTSIDE = "\0"  # a character that no token fits; no vocabulary has it
 
 # --- More tokens ----------------------------------------------------------------------------------
 
 
 class Extension(NamedTuple):
-    """The new tokens: first the symbols, then the others in the order they were made. And all
-    merges, in their order, also those whose token was not kept."""
+    """The new tokens (first symbols, then merged tokens), and all merges in their order, including
+    merges whose token was not kept."""
 
     new_tokens: list[str]
     merges: list[Merge]
@@ -39,16 +39,15 @@ def extend(
     max_word_length: int = 100,
     continuing_prefix: str = "##",
 ) -> Extension:
-    """Go on merging from the words as the vocabulary segments them.
+    """Continue merging from the words as the vocabulary segments them.
 
-    Symbols come first: of the commonest characters at which segmentations end, at most
-    ``new_characters`` of them, each as it stands there. They are one character long, so they change
-    no word that could be segmented before. Words that are still [UNK] then take no part.
+    First the symbols of missing characters are added, at most ``new_characters``, the most frequent
+    ones. They have one character, so words that could be segmented before do not change. Words that
+    are still [UNK] are ignored.
 
-    Then pairs are merged, as in ``train``, until there are as many new tokens as wanted. Some are
-    of no use to greedy longest match: pieces on the way to longer tokens. ``kept_tokens`` leaves
-    them out, and as many more are made as were left out, until enough are kept or no pair is
-    eligible.
+    Then pairs are merged, as in ``train``, until there are enough new tokens. Greedy longest match
+    never uses some of them, the parts of longer tokens. ``kept_tokens`` leaves these out, and more
+    tokens are made until enough are kept or no pair is eligible.
 
     Raises OptionError if the symbols alone are more than ``new_tokens``.
     """
@@ -83,8 +82,11 @@ def missing_symbols(
     new_characters: int | str,
     continuing_prefix: str = "##",
 ) -> list[str]:
-    """The symbols that words need and the vocabulary lacks, sorted: of so many characters, or
-    "all", the commonest there (ties: lower code point)."""
+    """Return the symbols that words need and the vocabulary lacks, sorted.
+
+    ``new_characters``: number of characters, the most frequent first (ties: lower code point), or
+    "all".
+    """
     known, counts, forms = {*vocab}, Counter[str](), set()
     for word, count in rows:
         rules = (OUTSIDE, "character", len(word), continuing_prefix)
@@ -98,7 +100,7 @@ def missing_symbols(
 
 
 def longest_match(word: str, vocab: Collection[str], continuing_prefix: str = "##") -> Split:
-    """The tokens of a word by greedy longest match; None for a character that no token fits."""
+    """Return the tokens of a word by greedy longest match; None for a character without a token."""
     found = placed_tokens(word, vocab, OUTSIDE, "character", len(word), continuing_prefix)
     return [None if token == OUTSIDE else token for token, _, _ in found]
 
@@ -110,11 +112,11 @@ def kept_tokens(
     most: int,
     continuing_prefix: str = "##",
 ) -> list[str]:
-    """Those of the new tokens that stay, at most so many.
+    """Return the new tokens that are kept, at most ``most``.
 
-    A token stays if a word uses it, and if it is in no word's way: in one that all tokens together
-    do not segment to its end, as the old tokens do. Without the others words may be segmented
-    otherwise, so this is asked again until all stay.
+    A token is kept if a word uses it, and if it does not prevent the segmentation of a word that
+    the old tokens can segment. Without the other tokens words may be segmented differently, so this
+    is repeated until all tokens are kept.
     """
     while True:
         known = {*old, *made}
@@ -133,9 +135,13 @@ def kept_tokens(
 
 
 class Losses(NamedTuple):
-    """What words lose with tokens. ``more_tokens``: how many more tokens they would have without
-    one of those that they use. ``needed``: those without which a word could not be segmented.
-    ``missed``: those that all tokens together segment a word into which cannot be segmented now."""
+    """Costs of removing tokens.
+
+    Attributes:
+        more_tokens: Number of tokens by which the text grows without a token.
+        needed: Tokens without which a word could not be segmented.
+        missed: Removed tokens that a word needs.
+    """
 
     more_tokens: Counter[str]
     needed: set[str]
@@ -153,10 +159,10 @@ def prune(
 ) -> list[str]:
     """Drop the tokens that cost least, until ``vocab_size`` are left or none can be dropped.
 
-    Special tokens stay, and the characters of the words as tokens of one character; so does every
-    token without which a word could not be segmented. Of the others half of the number that is
-    still to go is dropped: those that cost least, and of equal ones those with the highest ids.
-    Then the costs are counted anew. What words are missing comes back for good.
+    Special tokens, the characters of words, and tokens without which a word could not be segmented
+    are kept. Each pass drops half of the excess: the cheapest tokens, and of equal costs the
+    highest ids. Then costs are counted again. Dropped tokens that words need are added again for
+    good.
     """
     rows = words_taken(word_counts, 1, max_word_length)
     characters = {c for word, _ in rows for c in word}
@@ -182,7 +188,7 @@ def losses(
     dropped: Collection[str],
     continuing_prefix: str = "##",
 ) -> Losses:
-    """Segment every word with each of its tokens left out."""
+    """Segment every word without each of its tokens."""
     lost = Losses(Counter(), set(), set())
     left = {*vocab} - {*dropped}
     for word, count in rows:

@@ -1,14 +1,13 @@
-"""What training begins with, for any model: the words that take part, the characters that get
-tokens, and the tokens that are there before anything is learned."""
+"""Start of a training, for any model: its words, its alphabet, and the initial vocabulary."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from tests.oracle.merging import Split
+from tests.oracle.symbols import byte_tokens
 from wordpiece_core.errors import OptionError
-from wordpiece_core.reference.merging import Split
-from wordpiece_core.symbols import byte_tokens
 
 WordCounts = Mapping[str, int] | Iterable[tuple[str, int]]
 
@@ -16,7 +15,7 @@ WordCounts = Mapping[str, int] | Iterable[tuple[str, int]]
 def words_taken(
     word_counts: WordCounts, min_word_count: int, max_word_length: int | None = None
 ) -> list[tuple[str, int]]:
-    """The words that are frequent and short enough, in their order, with their counts."""
+    """Return the words that are frequent and short enough, with their counts."""
     table = word_counts.items() if isinstance(word_counts, Mapping) else word_counts
     rows = [(word, n) for word, n in table if n >= min_word_count and word]
     return [row for row in rows if max_word_length is None or len(row[0]) <= max_word_length]
@@ -28,8 +27,8 @@ def kept_characters(
     initial_alphabet: str,
     mark: str = "",
 ) -> set[str]:
-    """The initial characters, then the commonest up to the limit (ties: lower code point). A
-    ``mark`` is none of them, and the limit does not count it.
+    """Return the initial characters, and the most frequent others up to the limit (ties: lower code
+    point), without the ``mark``.
 
     >>> sorted(kept_characters([("▁ab", 2), ("▁bc", 1)], 2, "z", mark="▁"))
     ['b', 'z']
@@ -45,8 +44,8 @@ def kept_characters(
 
 
 def alphabet_of(splits: Iterable[Split], wanted: set[str], alphabet_order: str) -> list[str]:
-    """The symbols of the first splits, and the wanted ones. ``sorted``: as strings, by code point.
-    ``first_seen``: from the top, then the unseen, sorted."""
+    """Return the symbols of the first splits and the initial ones: sorted by code point, or with
+    ``first_seen`` in the order of their first occurrence, then the others sorted."""
     seen = dict.fromkeys(symbol for split in splits for symbol in split if symbol is not None)
     if alphabet_order == "first_seen":
         return [*seen, *sorted(wanted - seen.keys())]
@@ -59,7 +58,7 @@ def initial_vocabulary(
     alphabet: Iterable[str],
     byte_fallback: bool = False,
 ) -> list[str]:
-    """The special tokens, those of bytes with ``byte_fallback``, then the alphabet; each once.
+    """Return the special tokens, byte tokens with ``byte_fallback``, and the alphabet; each once.
 
     Raises OptionError if ``vocab_size`` cannot hold them.
     """

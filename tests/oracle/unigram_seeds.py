@@ -14,8 +14,8 @@ LEAST_COUNT = 2
 
 
 def seeds(counts: Mapping[str, int], max_token_length: int, seed_size: int) -> dict[str, int]:
-    """The substrings of runs that cover most characters, with their counts. They have two
-    characters or more, occur twice or more, and not always with the same character behind them.
+    """Return the substrings of runs that cover most characters, with their counts. They have two
+    characters or more, occur twice or more, and not always with the same character after them.
 
     >>> seeds({"▁hug": 2, "▁hugs": 1}, max_token_length=16, seed_size=3)
     {'▁hug': 3, 'hug': 3, 'ug': 3}
