@@ -21,14 +21,14 @@ import pyarrow.compute as pc
 
 from benchmarks.setting import read_texts
 from wordpiece_core.symbols import BYTE_CHARACTERS
-from wordpiece_core.text_parts import GPT2_CUT, LLAMA3_CUT
+from wordpiece_core.text_parts import GPT2_PATTERN, LLAMA3_PATTERN
 
 Made = tuple[float, Callable[[], Iterable[bytes]]]
 """Seconds of counting, where they are known, and what gives the tokens."""
 Train = Callable[[], Made]
 
 BYTES = 256
-PATTERNS = {"gpt2": GPT2_CUT, "llama3": LLAMA3_CUT}
+PATTERNS = {"gpt2": GPT2_PATTERN, "llama3": LLAMA3_PATTERN}
 END = "<|endoftext|>"
 BATCH_ROWS = 5_000
 NO_WORD_LIMIT = 1 << 30  # characters: the peers have none

@@ -1,12 +1,15 @@
-"""The Rust kernel. Arrays come and go through the Arrow PyCapsule interface: any object with
-`__arrow_c_array__` is taken, and `pyarrow.array(x)` or `pyarrow.record_batch(x)` takes the results.
-Each is checked before it is used. Errors are of one line:
+"""The Rust kernel.
+
+Arrays are passed through the Arrow PyCapsule interface: arguments are any objects with
+`__arrow_c_array__`, and `pyarrow.array(x)` or `pyarrow.record_batch(x)` converts results. Arrays
+are checked before they are used. Errors have one line:
 
 - InputError for data: an array that breaks Arrow's rules, a table without a column, sums of counts
   above 2^63 - 1;
 - OptionError for an argument;
-- TypeError for what is no Arrow data, or not of the kind that is wanted;
-- RuntimeError for a fault of the kernel's own, with its place in the source."""
+- TypeError for an argument that is not Arrow data, or has another type;
+- RuntimeError for a bug in the kernel, with its place in the source.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -22,7 +25,8 @@ class ArrowArray(Protocol):
 Options = Mapping[str, Any]
 
 class WordCounter:
-    """Counts words in a hash table, apart for every group; full when it has `most_bytes`."""
+    """Counter of words in a hash table, separately for each group. It is full when it has
+    `most_bytes`."""
 
     rows: int
     nulls: int
@@ -49,11 +53,11 @@ class WordCounter:
         `groups`: the group of each text."""
 
     def add(self, words: ArrowArray) -> None:
-        """Adds words with their counts, as they are."""
+        """Add words with their counts, unchanged."""
 
     def take(self, partitions: int) -> list[tuple[int, str | None, int, ArrowArray]]:
-        """Empties the table: partition, group, sum of the counts, and the batch of `word`, `count`,
-        ordered by word."""
+        """Empty the table. Returns the partition, the group, the sum of the counts, and the batch
+        of `word`, `count`, ordered by word."""
 
 def join_word_tables(batches: Sequence[ArrowArray]) -> ArrowArray:
     """The rows of tables without common words; each is ordered by count (descending), then word,
@@ -78,9 +82,9 @@ def partition_words(words: ArrowArray, partitions: int) -> list[tuple[int, Arrow
 def merges_of_ranks(
     tokens: Sequence[bytes], ranks: Sequence[int], *, by_character: bool = False
 ) -> list[tuple[int, int]]:
-    """The merges that make tokens of which only the ranks are known, as tiktoken's, in order, as
-    pairs of ids. `tokens`: by id; empty where there is none. `ranks`: by id. `by_character`:
-    whether a token begins as its characters, as in sentencepiece, not as its bytes."""
+    """Return the merges, as pairs of ids, that build tokens with known ranks, for example of
+    tiktoken. `tokens`: by id; empty for an id without a token. `ranks`: by id. `by_character`: True
+    if tokens start as characters, as in sentencepiece, not as bytes."""
 
 def lowercase(text: str) -> str:
     """The text with each character in lowercase, by the same Unicode tables as everywhere."""
@@ -95,11 +99,11 @@ class CsvRows:
     def __init__(self, delimiter: str, *, quoting: bool = True) -> None: ...
     @property
     def rows(self) -> int:
-        """How many rows have ended, with the first one and without blank lines."""
+        """Number of finished rows, including the first one, without blank lines."""
 
     def scan(self, block: bytes) -> int:
-        """Where the last complete row ends in the next block; 0 if there is none. InputError for a
-        quoted field that does not end before a delimiter or a line end."""
+        """Return the end of the last complete row in the next block; 0 if there is none. Raises
+        InputError for a quoted field that does not end before a delimiter or a line end."""
 
     def finish(self) -> None:
         """InputError if a quoted field has no end."""
@@ -112,13 +116,13 @@ def hash_numbers(first: int, rows: int, key: bytes) -> ArrowArray:
     """As `hash_texts`, for `rows` numbers from `first` on, each as 8 bytes, the lowest first."""
 
 def encrypted_columns(tail: bytes) -> list[str]:
-    """The paths (`a.b`) of the encrypted columns of a Parquet file, in order. `tail`: the end of
-    the file, from where its footer begins, or from before. InputError if the footer is encrypted
-    itself, or is none. pyarrow aborts the process when `row_group(i).column(j)`, or `to_dict`,
-    looks at the chunk of such a column."""
+    """Return the paths (`a.b`) of the encrypted columns of a Parquet file, in order. `tail`: the
+    end of the file, including its footer. Raises InputError for an encrypted or damaged footer.
+    pyarrow aborts the process when `row_group(i).column(j)` or `to_dict` reads the chunk of such a
+    column."""
 
 def pre_tokenize(texts: ArrowArray, text: Options) -> ArrowArray:
-    """The words of texts, as `list<string>`."""
+    """Return the words of texts as `list<string>`."""
 
 class Composed:
     """The normalizer and the pre-tokenizer of a `tokenizer.json`. InputError for a part that is not
@@ -129,16 +133,16 @@ class Composed:
     ) -> None: ...
     @staticmethod
     def gpt2(add_prefix_space: bool) -> Composed:
-        """GPT-2's. `add_prefix_space`: a space is put before a text, and behind each added token,
-        if there is none."""
+        """Return GPT-2's parts. `add_prefix_space`: put a space before a text, and after each added
+        token, if there is none."""
 
     def normalized(self, token: str) -> str:
-        """An added token as it is searched for in normalized texts."""
+        """Return an added token in the form that is searched for in normalized texts."""
 
 class Bpe:
-    """Byte-pair encoding: the pairs of ids, by rank, as two arrays of uint32. The encoder that is
-    made of it checks them: InputError if an id is beyond the vocabulary, if a pair is there twice,
-    or if what it makes is no token. See `wordpiece_core.tokenizer.models.Bpe`."""
+    """Byte-pair encoding: pairs of ids by rank, as two arrays of uint32. The encoder checks them:
+    InputError for an id beyond the vocabulary, for a duplicate pair, and for a pair that does not
+    build a token. See `wordpiece_core.tokenizer.models.Bpe`."""
 
     def __init__(
         self,
@@ -153,9 +157,9 @@ class Bpe:
     ) -> None: ...
 
 class Unigram:
-    """A unigram language model: `scores`, of float64, by id. The encoder that is made of it checks
-    them: InputError if one is not finite, if there are not as many as tokens; and for
-    `of_sentencepiece` with `byte_fallback` if there is no token for a byte. See
+    """A unigram language model with `scores` by id, of float64. The encoder checks them: InputError
+    for a score that is not finite, for another number of scores than tokens, and for
+    `of_sentencepiece` with `byte_fallback` and a byte without a token. See
     `wordpiece_core.tokenizer.models.Unigram`."""
 
     def __init__(
@@ -188,10 +192,10 @@ class Encoder:
         pages: IdPages | None = None,
         least_ids: int = 0,
     ) -> tuple[list[ArrowArray], Pages | None, list[int]]:
-        """Encodes by the options of `EncodingOptions`, on so many `threads`, and by `layouts:
-        Sequence[Options]`, what a row of one text and one of two are made of: the ids of the tokens
-        `before`, `between` and `after` texts, each with its token type; the `types` of the two
-        texts, and the `overflow_types` where a text is not shown from its beginning on. Record
+        """Encode texts with the options of `EncodingOptions`, a number of `threads`, and `layouts:
+        Sequence[Options]` of rows of one text and of two: the ids of the tokens `before`, `between`
+        and `after` texts, each with its token type; the `types` of both texts, and the
+        `overflow_types` of rows that do not show a text from its beginning. Record
         batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the tokens in
         them, how many of these are unknown, the words, their tokens before rows were truncated, the
         rows that were truncated, and the tokens left out. With `pages`, `least_ids` ids and more
@@ -199,9 +203,9 @@ class Encoder:
         thread."""
 
 class Measurer:
-    """Adds up how a vocabulary splits text, which comes as rows of a word table. `unk_id`: the id
-    of the unknown token, if there is one. What the sums are is said in
-    `wordpiece_core.measures.Measures`; one above 2^63 - 1 is an InputError."""
+    """Accumulator of the measures of a vocabulary on text, which comes as rows of a word table.
+    `unk_id`: id of the unknown token, if there is one. `wordpiece_core.measures.Measures` describes
+    the sums; one above 2^63 - 1 is an InputError."""
 
     def __init__(self, *, vocab_size: int, unk_id: int | None) -> None: ...
     def add(self, words: ArrowArray, encoder: Encoder) -> None:
@@ -215,19 +219,20 @@ class Measurer:
         offsets: ArrowArray,
         before: int,
     ) -> None:
-        """Adds words with their tokens, as another tokenizer splits each behind `before` characters
-        and a space. All arrays are of uint32: the number of tokens of each word; of all tokens, the
-        ids, and two offsets each. InputError for an id that is not below `vocab_size`."""
+        """Add words with the tokens of another tokenizer, which splits each word after `before`
+        characters and a space. All arrays are of uint32: the number of tokens of each word; of all
+        tokens, the ids, and two offsets each. InputError for an id that is not below
+        `vocab_size`."""
 
     def take(self) -> tuple[list[int], ArrowArray]:
-        """The sums, in the order of the fields of `Measures`, and the batch of `token: uint32`,
-        `count: int64` of the tokens that were used. What comes next is summed up anew."""
+        """Return the sums in the order of the fields of `Measures`, and the batch of `token:
+        uint32`, `count: int64` of used tokens, and start new sums."""
 
 class Packer:
-    """Sequences of `length` ids from documents: [CLS] body [SEP], one [SEP] between documents;
-    without a `cls_id` a body alone, where each [SEP] is kept; without a `sep_id` nothing is between
-    documents, and so many ids at the beginning and the end of each are its `own` special tokens.
-    Batches of `input_ids`, `columns`, `document_starts: list<int32>`, `document_rows:
+    """Packer of documents into rows of `length` ids: [CLS] body [SEP], with one [SEP] between
+    documents. Without a `cls_id` a row is a body, and each [SEP] is kept; without a `sep_id`
+    documents follow each other, and `own` ids at the start and the end of each are special tokens.
+    Returns batches of `input_ids`, `columns`, `document_starts: list<int32>`, `document_rows:
     list<int64>`."""
 
     def __init__(
@@ -253,8 +258,8 @@ class Packer:
         """The last sequence, padded; without a `pad_id` none."""
 
 class Pages:
-    """Compressed data pages of ids. `rows`: the lists; `nulls`: those that are null; `ids`: the ids
-    in the lists."""
+    """Compressed data pages of ids. `rows`: number of lists; `nulls`: number of null lists; `ids`:
+    number of ids."""
 
     rows: int
     nulls: int
@@ -271,17 +276,16 @@ class IdPages:
         for an id that is null or not below `tokens`."""
 
 class Chunks:
-    """Column chunks of a row group, as they are in their file. `names`: the columns that are there,
-    each as a whole."""
+    """Column chunks of a row group, unchanged. `names`: the complete columns."""
 
     rows: int
     names: list[str]
 
 class ChunkSource:
-    """A Parquet file whose column chunks may be copied. `footer`: its metadata alone, as
-    `pyarrow.parquet.FileMetaData.write_metadata_file` writes it; `wanted`: a Parquet file that
-    stores its columns as the new file does; `compression`: of the chunks, as an option of `encode`
-    names it. InputError if the metadata cannot be read."""
+    """A Parquet file whose column chunks may be copied. `footer`: its metadata from
+    `pyarrow.parquet.FileMetaData.write_metadata_file`; `wanted`: a Parquet file that stores its
+    columns like the new file; `compression`: name of the compression in the options of `encode`.
+    Raises InputError if the metadata cannot be read."""
 
     def __init__(self, footer: bytes, wanted: bytes, *, compression: str) -> None: ...
     def ranges(self, group: int) -> list[tuple[int, int]]:
@@ -394,8 +398,9 @@ class PairLevels:
     def __init__(self, candidates: ArrowArray) -> None: ...
 
 class RunSizes:
-    """How many tokens the distinct runs of splits have where pairs up to a level stay whole, for
-    every level up to `max_level`; from a sample that does not depend on the order of the splits."""
+    """Estimates of the number of tokens of distinct fragments, if pairs up to a level are kept
+    together, for each level up to `max_level`. They come from a sample that does not depend on the
+    order of segmentations."""
 
     def __init__(self, budget: int, max_level: int) -> None: ...
     @property
@@ -447,7 +452,7 @@ class Trainer:
     @property
     def vocab_size(self) -> int: ...
     def aim_at(self, vocab_size: int) -> None:
-        """Sets how many tokens are to be trained, also when there are as many as before wanted."""
+        """Set the number of tokens to train, even after the last number was reached."""
 
     def restore(self, merges: ArrowArray, support: int) -> None:
         """Takes over a round of another trainer of the same training: its merges, and the support
@@ -489,16 +494,17 @@ class Trainer:
         step `first` (counted from 0) on."""
 
 class RunSplitter:
-    """Cuts words into runs, which no piece of unigram crosses: `▁` is put before a word unless it
-    is there; a run ends where the script changes, and at characters outside the alphabet (None: all
-    are in it), which belong to no run. Longer runs, in characters, are left out."""
+    """Splitter of words into the segments that pieces of unigram do not cross: `▁` is put before a
+    word unless it is there; a segment ends where the script changes, and at characters outside the
+    alphabet (None: all are in it), which are in no segment. Segments with more characters are left
+    out."""
 
     def __init__(
         self, alphabet: str | None, *, min_word_count: int, max_run_length: int
     ) -> None: ...
     def characters(self, words: ArrowArray) -> tuple[ArrowArray, int]:
-        """The characters of runs, `word: string, count: int64`, ordered by character; and how many
-        characters the runs have, those of each word once."""
+        """Return the characters of segments, `word: string, count: int64`, ordered by character,
+        and the number of characters of all segments, with each word counted once."""
 
     def runs(self, words: ArrowArray) -> ArrowArray:
         """The runs, `word: string, count: int64`, in any order."""
@@ -518,9 +524,9 @@ class SuffixCounter:
         `word: string, count: int64`."""
 
 def find_seeds(suffixes: Sequence[ArrowArray], most: int) -> ArrowArray:
-    """Of the suffixes of a partition, the substrings that cover most characters, the best first:
-    `word: string, count: int64`. They have two characters or more, occur twice or more, and are
-    followed by different characters, or by none."""
+    """Return the substrings of the suffixes of a partition that cover most characters, the best
+    first: `word: string, count: int64`. They have two characters or more, occur twice or more, and
+    not always with the same character after them."""
 
 def best_seeds(batches: Sequence[ArrowArray], most: int) -> ArrowArray:
     """The best of the seeds of partitions, the best first."""
@@ -536,12 +542,12 @@ class UnigramModel:
     def __len__(self) -> int: ...
     def pieces(self) -> ArrowArray: ...
     def maximized(self, sums: ArrowArray) -> UnigramModel:
-        """The model after the M step, from the sums of "expected". Pieces that are expected less
-        than half a time are dropped, but for single characters."""
+        """Return the model after the M step, from the sums of "expected". Pieces with an expected
+        count below one half are dropped, except single characters."""
 
     def pruned(self, sums: ArrowArray, size: int, threads: int) -> UnigramModel:
-        """The model without the pieces that the likelihood misses least, from the sums of "best".
-        Single characters are kept."""
+        """Return the model without the pieces that the likelihood needs least, from the sums of
+        "best". Single characters are kept."""
 
 class RunSums:
     """Sums over the runs of words. `what`: "expected", the expected counts of the pieces, in units

@@ -1,7 +1,7 @@
-"""How well a tokenizer fits a text: sums over words and tokens, and the figures made of them.
+"""Measures of a tokenizer on a text: sums over words and tokens, and metrics computed from them.
 
-Text is measured in chunks: what is between white space. Each distinct chunk is tokenized once, and
-counts as often as it occurs. docs/guides/compare.md has the definitions with their sources.
+Text is measured in chunks between white space. Each distinct chunk is tokenized once, and weighted
+by its count. docs/guides/compare.md has the definitions with their sources.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from wordpiece_core.tokenizer.library import LibraryEncoder, no_token
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.tokenizer.word_pieces import word_pieces
 
-RENYI_ALPHA = 2.5  # Zouhar et al. (2023): with it the efficiency says most about translations
-RARE = 10  # a token that is used less often is rare
-TABLE = ["word", "count"]  # the columns of a word table
+RENYI_ALPHA = 2.5  # predicts the quality of translations best (Zouhar et al. 2023)
+RARE = 10  # tokens with fewer uses are rare
+TABLE = ["word", "count"]  # columns of a word table
 USES = pa.schema([("token", pa.uint32()), ("count", pa.int64())])
-CHUNKS_AT_ONCE = 65_536  # that are tokenized at once
+CHUNKS_AT_ONCE = 65_536  # chunks that are tokenized together
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Sums over a text that is tokenized. `+` adds those of another text; the tokenizer must be
-    the same. Characters are counted without white space.
+    """Sums over a tokenized text. `+` adds the sums of another text with the same tokenizer.
+    Characters
+    are counted without white space.
 
     >>> tok = Tokenizer(["[UNK]", "hug", "##s"])
     >>> measures = measure(tok, ["hugs", "hug", "pug"], [3, 4, 1])
@@ -43,34 +44,34 @@ class Measures:
     """
 
     vocab_size: int
-    """The number of tokens of the tokenizer."""
+    """Number of tokens of the tokenizer."""
     words: int = 0
-    """Words by BERT's rules: white space, punctuation and CJK characters are set apart. The
+    """Words by BERT's rules: split at white space, and around punctuation and CJK characters. The
     tokenizer does not change their number."""
     tokens: int = 0
-    """Tokens, without those that are added around texts."""
+    """Tokens, without special tokens around texts."""
     characters: int = 0
     whole_words: int = 0
-    """Words that are one token, which is no [UNK]. A token for two words makes neither whole."""
+    """Words that are one token other than [UNK]. A token for two words makes neither complete."""
     continued_words: int = 0
-    """Words that are two tokens or more."""
+    """Words of two tokens or more."""
     unknown_words: int = 0
     """Words with an [UNK]."""
     dropped_characters: int = 0
-    """Characters that no token stands for, or only an [UNK]."""
+    """Characters without a token, or with only [UNK]."""
     uses: pa.RecordBatch = field(default_factory=lambda: pa.RecordBatch.from_pylist([], USES))
-    """The tokens that are used: `token: uint32` (its id, in order) and `count: int64`."""
+    """Used tokens: `token: uint32` (the id, in order) and `count: int64`."""
     text_bytes: int | None = None
-    """Bytes of the text in UTF-8, white space included. None if only its chunks are known."""
+    """Bytes of the text in UTF-8, including white space. None if only its chunks are known."""
 
     def __add__(self, other: Measures) -> Measures:
-        """The sums over both texts. InputError if one exceeds 2^63 - 1."""
+        """Return the sums over both texts. Raises InputError above 2^63 - 1."""
         if self.vocab_size != other.vocab_size:
             raise ValueError("the measures are of different tokenizers")
         sums = {name: getattr(self, name) + getattr(other, name) for name in SUMS}
         if max(sums.values()) > MOST_COUNT:
             raise InputError("counts add up to more than 2^63 - 1; scale them down")
-        # No count exceeds the sum of all, `tokens`.
+        # No count exceeds `tokens`, the sum of all counts.
         text_bytes = None
         if self.text_bytes is not None and other.text_bytes is not None:
             text_bytes = self.text_bytes + other.text_bytes
@@ -85,18 +86,17 @@ class Measures:
     __hash__ = None  # type: ignore[assignment]
 
     def to_dict(self) -> dict[str, Any]:
-        """As values that JSON can hold."""
+        """Return values that JSON can hold."""
         return vars(self) | {"uses": self.uses.to_pydict()}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Measures:
-        """From what `to_dict` returns."""
+        """Return the measures from the result of `to_dict`."""
         return cls(**{**value, "uses": pa.RecordBatch.from_pydict(value["uses"], USES)})
 
     @property
     def tokens_per_word(self) -> float | None:
-        """Also called fertility. This and the other figures are None where there is nothing to
-        divide by."""
+        """Also called fertility. This and the other metrics are None without a divisor."""
         return _ratio(self.tokens, self.words)
 
     @property
@@ -105,12 +105,12 @@ class Measures:
 
     @property
     def bytes_per_token(self) -> float | None:
-        """Bits per byte of a model are its loss per token, in bits, divided by this."""
+        """The loss per token of a model in bits, divided by this, is its bits per byte."""
         return None if self.text_bytes is None else _ratio(self.text_bytes, self.tokens)
 
     @property
     def whole_share(self) -> float | None:
-        """The share of the words that are whole; the next two likewise."""
+        """Share of complete words; the next two likewise."""
         return _ratio(self.whole_words, self.words)
 
     @property
@@ -123,24 +123,24 @@ class Measures:
 
     @property
     def dropped_share(self) -> float | None:
-        """The share of the characters that are dropped."""
+        """Share of dropped characters."""
         return _ratio(self.dropped_characters, self.characters)
 
     @property
     def used_tokens(self) -> int:
-        """How many different tokens are used."""
+        """Number of distinct used tokens."""
         return len(self.uses)
 
     @property
     def rare_tokens(self) -> int:
-        """How many of these are used fewer than 10 times."""
+        """Number of distinct tokens that are used fewer than 10 times."""
         return pc.sum(pc.less(self.uses["count"], RARE)).as_py() or 0
 
     @property
     def renyi_efficiency(self) -> float | None:
-        """Rényi's entropy of the tokens, of order 2.5, as a share of the most that a vocabulary of
-        this size can have: 1 if all tokens are used equally often. None without tokens, and for a
-        vocabulary of one."""
+        """Rényi entropy of the tokens, of order 2.5, as a share of the maximum for this vocabulary
+        size: 1 if all tokens are used equally often. None without tokens, and for a vocabulary of
+        one token."""
         if not self.tokens or self.vocab_size < 2:
             return None
         # `fsum` rounds once, so the order of the tokens does not matter.
@@ -155,7 +155,7 @@ class Measures:
 
 
 SUMS = tuple(f.name for f in fields(Measures) if f.name not in ("vocab_size", "uses", "text_bytes"))
-"""The names of the sums, in the order in which the kernel gives them."""
+"""Names of the sums in the order of the kernel."""
 
 
 def measure(tokenizer: Tokenizer, chunks: Any, counts: Any) -> Measures:
@@ -186,8 +186,8 @@ def measure(tokenizer: Tokenizer, chunks: Any, counts: Any) -> Measures:
 
 
 def as_in_text(tokenizer: Tokenizer, chunks: pa.Array) -> pa.Array:
-    """Chunks as they stand in a text: with a space before them, where a tokenizer expects it at the
-    beginning of a word. (Those of sentencepiece put one before a text themselves.)"""
+    """Return chunks as they occur in a text: after a space, if the tokenizer expects one at the
+    beginning of a word. (Tokenizers of sentencepiece add it themselves.)"""
     if tokenizer.spec.word_boundary != BYTES:
         return chunks
     spaced = pc.binary_join_element_wise(pa.scalar(" ", chunks.type), chunks, "")
@@ -195,7 +195,8 @@ def as_in_text(tokenizer: Tokenizer, chunks: pa.Array) -> pa.Array:
 
 
 def tokens_by_id(tokenizer: Tokenizer) -> dict[int, str]:
-    """The tokens as BERT's vocabularies write them: with `##`, where they continue a word."""
+    """Return the tokens in the notation of BERT's vocabularies: with `##` if they continue a
+    word."""
     pieces = enumerate(word_pieces(tokenizer.spec))
     if tokenizer.spec.library is None:
         return dict(pieces)
@@ -203,19 +204,19 @@ def tokens_by_id(tokenizer: Tokenizer) -> dict[int, str]:
 
 
 def tokens_of(tokenizer: Tokenizer) -> list[str]:
-    """The same in the order of their ids."""
+    """Return these tokens in id order."""
     return [*tokens_by_id(tokenizer).values()]
 
 
 def overlap(vocab: Collection[str], first: Collection[str]) -> float | None:
-    """The share of the tokens of a vocabulary that the first one has too."""
+    """Return the share of the tokens of a vocabulary that the first vocabulary also has."""
     tokens, others = {*vocab}, {*first}
     return _ratio(len(tokens & others), len(tokens))
 
 
 def parity(tokens_per_word: dict[Any, float | None]) -> dict[Any, float | None]:
-    """How many times the tokens per word of the best group each group needs: 1 for the best. The
-    groups are those of one tokenizer."""
+    """Return the tokens per word of each group, divided by the value of the best group: 1 for the
+    best. `groups`: measures of one tokenizer."""
     best = min((share for share in tokens_per_word.values() if share), default=None)
     return {
         group: share / best if share and best else None for group, share in tokens_per_word.items()

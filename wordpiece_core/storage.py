@@ -1,8 +1,8 @@
 """All access to file systems: local disks, `s3://` and `gs://` by Arrow, all others by fsspec.
 
-A fault of storage says nothing about the data. A call that fails is made again after a while, here
-and nowhere else. If the fault stays, it is a `StorageError` that names the path. It is never an
-`InputError`, which means that the bytes of a file are bad.
+A fault of storage says nothing about the data. Only this module repeats a failed call, after a
+delay. If the fault stays, it is a `StorageError` that names the path, never an `InputError`, which
+means that the bytes of a file are bad.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from wordpiece_core.uri import credentials_in, is_uri, local_path, split_query
 A = TypeVar("A")
 T = TypeVar("T")
 
-THREADS = 64  # that wait for a file system at the same time
-LOCAL_THREADS = 8  # the same for local files: starting more threads takes longer than waiting
+THREADS = 64  # threads that wait for a file system
+LOCAL_THREADS = 8  # for local files, where starting more threads takes longer than waiting
 DELAYS: tuple[float, ...] = (0.1, 0.4, 1.6, 3.2)  # seconds before each further try
-REQUEST_SECONDS = 30.0  # for an answer of S3
-GOOGLE_SECONDS = timedelta(seconds=2)  # for Google's library to try a call again and again
+REQUEST_SECONDS = 30.0  # timeout of a request to S3
+GOOGLE_SECONDS = timedelta(seconds=2)  # time in which Google's library repeats a call
 
 LASTING = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM),
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENAMETOOLONG, errno.EXDEV),
 )
-"""Faults that do not go away by waiting."""
+"""Faults that waiting does not fix."""
 PASSING = {408, 425, 429}
-"""Answers of HTTP for which the client is told to ask again."""
+"""HTTP status codes that ask the client to try again."""
 READ_ONLY = ("http://", "https://")
 COMPLETE_WHEN_CLOSED = {"s3", "gcs", "py::fsspec+abfs", "py::fsspec+hf"}
-"""Arrow's names of the file systems where a file appears when it is closed, and not before."""
+"""Names in Arrow of file systems where a file appears when it is closed, and not before."""
 
 
 # --- File systems ---------------------------------------------------------------------------------
 
 
 def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a local path or URI, and the path inside it. OptionError for a URI with
-    credentials, or that no library opens."""
+    """Return the file system of a local path or URI, and the path inside it. Raises OptionError for
+    a URI with credentials, or an unknown scheme."""
     if not is_uri(path):
         return _LOCAL, local_path(path)
     if refused := credentials_in(path):
@@ -84,7 +84,8 @@ def open_filesystem(path: str) -> tuple[fs.FileSystem, str]:
 def _client(
     store: Callable[[str, dict[str, Any]], fs.FileSystem], bucket: str, options: str, process: int
 ) -> fs.FileSystem:
-    """The client of a store, one for each process: a fork has none of its threads."""
+    """Return the client of a store. Each process has its own, because a fork has none of its
+    threads."""
     return store(bucket, _options(options))
 
 
@@ -98,7 +99,7 @@ def _s3(bucket: str, options: dict[str, Any]) -> fs.FileSystem:
     if given:
         options = {"endpoint_override": given} | options
     if not {"region", "endpoint_override"} & {*options}:
-        with suppress(OSError):  # the first call says what is wrong
+        with suppress(OSError):  # the first call raises the error
             options["region"] = fs.resolve_s3_region(bucket.removeprefix(ANONYMOUS))
     anonymous = bucket.startswith(ANONYMOUS)
     return fs.S3FileSystem(**options, anonymous=anonymous, request_timeout=REQUEST_SECONDS)
@@ -113,28 +114,28 @@ def _by_fsspec(uri: str, options: str) -> tuple[fs.FileSystem, str]:
     from fsspec.core import url_to_fs
 
     filesystem, inner = url_to_fs(uri, **_options(options))
-    filesystem.dircache.clear()  # listings of before: another process may have written since
+    filesystem.dircache.clear()  # old listings, because another process may have written files
     return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), inner.rstrip("/")
 
 
-ANONYMOUS = "anonymous@"  # before the name of a public bucket: requests are not signed
+ANONYMOUS = "anonymous@"  # prefix of a public bucket, whose requests are not signed
 STORES: dict[str, Callable[[str, dict[str, Any]], fs.FileSystem]] = {
     "s3": _s3,
     "gs": _google,
     "gcs": _google,
 }
-"""By scheme, what makes the client of a bucket with options; fsspec knows the other schemes."""
+"""Functions that return the client of a bucket, by scheme. fsspec knows the other schemes."""
 _LOCAL = fs.LocalFileSystem()
 
 
 def appears_when_closed(path: str) -> bool:
-    """Whether a file there is complete as soon as it can be seen: it appears when it is closed."""
+    """Return True if a file at the path appears when it is closed, so it is always complete."""
     return is_uri(path) and open_filesystem(path)[0].type_name in COMPLETE_WHEN_CLOSED
 
 
 def check_writable(option: str, path: str) -> None:
-    """OptionError, which names the option, unless the path is a directory or can become one. For
-    file systems other than the local one, only the URI is checked."""
+    """Raise OptionError, which names the option, unless the path is a directory or can become one.
+    On other than local file systems, only the URI is checked."""
     if path.startswith(READ_ONLY):
         raise OptionError(f"{opt[option]}: {path} is not writable; choose another directory")
     try:
@@ -162,13 +163,18 @@ def check_writable(option: str, path: str) -> None:
 
 
 class MissingError(StorageError):
-    """There is no such file or directory."""
+    """No such file or directory."""
 
 
 def attempt(done: str, path: str, call: Callable[[], T]) -> T:
-    """What `call` returns, a single call of a library. It is made again after faults that may pass.
-    `done`: what it does to `path`, as the "read" in "cannot be read". Raises StorageError, and
-    MissingError if there is nothing at the path."""
+    """Return the result of `call`, a single call of a library, which is repeated after temporary
+    faults.
+
+    Args:
+        done: The action on `path`, for example "read" in "cannot be read".
+
+    Raises StorageError, and MissingError if the path does not exist.
+    """
     for delay in DELAYS:
         try:
             with faults(done, path):
@@ -183,7 +189,7 @@ def attempt(done: str, path: str, call: Callable[[], T]) -> T:
 
 @contextmanager
 def faults(done: str, path: str) -> Iterator[None]:
-    """Turns faults of storage in the block into a StorageError. The block is not tried again."""
+    """Turn faults of storage in the block into a StorageError. The block is not repeated."""
     try:
         yield
     except (WordpieceError, MemoryError):
@@ -213,7 +219,8 @@ def _fault(done: str, path: str, error: Exception) -> StorageError:
 
 
 def _is_refused(error: Exception) -> bool:
-    """Whether a library says that the store has answered, and that asking again is of no use."""
+    """Return True if a library says that the store has refused the call, so repeating it is
+    useless."""
     status = getattr(getattr(error, "response", error), "status_code", None)
     return isinstance(status, int) and 400 <= status < 500 and status not in PASSING
 
@@ -241,14 +248,19 @@ def in_parallel(call: Callable[[A], T], items: Iterable[A], threads: int | None 
             raise
 
 
-# --- What is there --------------------------------------------------------------------------------
+# --- Reading directories --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Something in a directory. `name`: its relative name, with slashes. `kind`: "file",
-    "directory" or "other", which are local links (they are not followed), pipes and the like.
-    `size`: in bytes. `modified`: in nanoseconds since 1970."""
+    """An entry of a directory.
+
+    Attributes:
+        name: Relative name, with slashes.
+        kind: "file", "directory" or "other": local links, which are not followed, pipes and so on.
+        size: Size in bytes.
+        modified: Modification time in nanoseconds since 1970.
+    """
 
     name: str
     kind: str
@@ -260,7 +272,7 @@ _KINDS = {fs.FileType.File: "file", fs.FileType.Directory: "directory"}
 
 
 def info(path: str) -> Entry | None:
-    """The file or directory at a path; None if there is none. Links are followed."""
+    """Return the file or directory at a path; None if there is none. Links are followed."""
     filesystem, inner = open_filesystem(path)
     found = attempt("reached", path, lambda: filesystem.get_file_info(inner))
     return None if found.type == fs.FileType.NotFound else _entry(path, found, found.base_name)
@@ -268,7 +280,7 @@ def info(path: str) -> Entry | None:
 
 @dataclass(frozen=True)
 class Found:
-    """The current state of a file. Readers compare it with the plan."""
+    """Current state of a file. Readers compare it with the plan."""
 
     path: str
     size: int
@@ -276,7 +288,7 @@ class Found:
 
 
 def as_planned(path: str) -> Found:
-    """A file as it is now. MissingError if there is none."""
+    """Return the current state of a file. Raises MissingError if it does not exist."""
     entry = info(path)
     if entry is None:
         raise MissingError(f"{path}: no such file")
@@ -284,11 +296,13 @@ def as_planned(path: str) -> Found:
 
 
 def entries(path: str, *, recursive: bool = True, follow_links: bool = False) -> list[Entry]:
-    """What is in a directory, sorted by name. With `recursive`, also what is in directories below
+    """Return the entries of a directory, sorted by name; with `recursive` including directories
+    below
     it. Empty if there is no such directory.
 
-    Local links are listed, but not followed, unless `follow_links` says so. A link to a directory
-    that it is in is not followed. (Arrow would follow it for ever.)"""
+    Local links are listed, and followed only with `follow_links`. A link to a parent directory is
+    never followed. (Arrow would follow it forever.)
+    """
     filesystem, inner = open_filesystem(path)
     if is_uri(path):
         selector = fs.FileSelector(inner, recursive=recursive, allow_not_found=True)
@@ -301,16 +315,18 @@ def entries(path: str, *, recursive: bool = True, follow_links: bool = False) ->
 
 def _entry(path: str, found: fs.FileInfo, name: str) -> Entry:
     modified = found.mtime_ns
-    if modified is not None and is_uri(path):  # some stores give more than seconds, but not always
+    if modified is not None and is_uri(
+        path
+    ):  # some stores return fractions of seconds only sometimes
         modified -= modified % 1_000_000_000
     return Entry(name, _KINDS.get(found.type, "other"), found.size or 0, modified)
 
 
 def _local(root: str, recursive: bool, follow: bool) -> Iterator[Entry]:
-    waiting = [("", frozenset[tuple[int, int]]())]  # directories, and what is above each
+    waiting = [("", frozenset[tuple[int, int]]())]  # directories with their parents
     while waiting:
         name, above = waiting.pop()
-        with suppress(FileNotFoundError, NotADirectoryError):  # deleted since it was listed
+        with suppress(FileNotFoundError, NotADirectoryError):  # deleted after it was listed
             found, scanned = os.stat(os.path.join(root, name)), os.scandir(os.path.join(root, name))
             with scanned as items:
                 if (found.st_dev, found.st_ino) in above:
@@ -331,21 +347,21 @@ def _local(root: str, recursive: bool, follow: bool) -> Iterator[Entry]:
 
 
 def _as_arrow(modified: int) -> int:
-    """A time as Arrow has it, in 64 bits: one after 2262 is wrong, but always the same."""
+    """Return a time as Arrow has it, in 64 bits. Times after 2262 are wrong, but consistent."""
     return (modified + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-# --- Changing what is there -----------------------------------------------------------------------
+# --- Changing files -------------------------------------------------------------------------------
 
 
 def make_directory(path: str) -> None:
-    """Makes a directory and those above it. It may be there already."""
+    """Create a directory and its parents, if they do not exist."""
     filesystem, inner = open_filesystem(path)
     attempt("made", path, lambda: filesystem.create_dir(inner, recursive=True))
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write a small file. If the process is killed meanwhile, part of it may be there, except where
+    """Write a small file. If the process is killed meanwhile, part of it may exist, except where
     files appear when they are closed."""
     filesystem, inner = open_filesystem(path)
 
@@ -357,7 +373,7 @@ def write_bytes(path: str, data: bytes) -> None:
 
 
 def move(source: str, target: str) -> None:
-    """Gives a file another name on the same file system. A file that has this name is replaced."""
+    """Rename a file on the same file system, replacing an existing file."""
     filesystem, inner = open_filesystem(source)
     to = open_filesystem(target)[1]
     tried = False
@@ -365,7 +381,7 @@ def move(source: str, target: str) -> None:
     def rename() -> None:
         nonlocal tried
         if tried and info(source) is None and info(target) is not None:
-            return  # the first try did it, only its answer was lost
+            return  # the first call succeeded, but its answer was lost
         tried = True
         filesystem.move(inner, to)
 
@@ -373,7 +389,7 @@ def move(source: str, target: str) -> None:
 
 
 def delete_file(path: str) -> None:
-    """Deletes a file, if it is there."""
+    """Delete a file, if it exists."""
     filesystem, inner = open_filesystem(path)
     try:
         attempt("deleted", path, lambda: filesystem.delete_file(inner))
@@ -385,13 +401,13 @@ def delete_file(path: str) -> None:
 
 
 def delete_files(paths: Iterable[str]) -> None:
-    """Deletes files, several at once, as far as they are there."""
+    """Delete files in parallel, if they exist."""
     in_parallel(delete_file, paths)
 
 
 def delete_empty_directory(path: str) -> None:
-    """Deletes a directory and the directories in it, if there are no files in them. Otherwise
-    nothing is changed. The directory may be missing."""
+    """Delete a directory and its subdirectories, if it exists and they have no files. Otherwise
+    nothing changes."""
     if info(path) is None or any(entry.kind != "directory" for entry in entries(path)):
         return
     filesystem, inner = open_filesystem(path)
@@ -400,12 +416,12 @@ def delete_empty_directory(path: str) -> None:
         attempt("deleted", path, lambda: _remove_empty(handler.fs, inner))
         return
     if filesystem.type_name in COMPLETE_WHEN_CLOSED:
-        return  # Arrow deletes all files below; an empty directory of a store is only a mark
+        return  # Arrow would delete all files below; empty directories of stores are only markers
     if is_uri(path):
         attempt("deleted", path, lambda: filesystem.delete_dir(inner))
         return
     below = [os.path.join(inner, e.name) for e in reversed(entries(path))]
-    for directory in (*below, inner):  # rmdir deletes nothing that is not empty
+    for directory in (*below, inner):  # rmdir deletes only empty directories
         try:
             attempt("deleted", directory, partial(os.rmdir, directory))
         except MissingError:
@@ -417,8 +433,8 @@ def delete_empty_directory(path: str) -> None:
 
 
 def _remove_empty(filesystem: Any, directory: str) -> None:
-    """Remove a directory of fsspec and the empty directories in it, not the files that have
-    appeared in them meanwhile."""
+    """Delete a directory of fsspec and its empty subdirectories, and no files that have appeared
+    meanwhile."""
     for below in filesystem.ls(directory, detail=True):
         if below["type"] == "directory":
             _remove_empty(filesystem, below["name"])
@@ -427,8 +443,7 @@ def _remove_empty(filesystem: Any, directory: str) -> None:
 
 
 def sync(path: str) -> None:
-    """Waits until a local file or directory is on its disk. Elsewhere it does nothing, because a
-    store keeps a file once it is written."""
+    """Wait until a local file or directory is on disk. Stores keep files once they are written."""
     if is_uri(path):
         return
     inner = open_filesystem(path)[1]
@@ -447,9 +462,8 @@ def sync(path: str) -> None:
 
 
 class StoredFile(io.RawIOBase):
-    """A file open for reading, at a local path or a URI. `arrow()` gives it to Arrow. If a read
-    fails, the file is opened again and the read is repeated. Faults are StorageErrors, also inside
-    Arrow."""
+    """File open for reading, at a local path or a URI. If a read fails, the file is opened again
+    and the read is repeated. Faults are StorageErrors, also inside Arrow."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -457,12 +471,12 @@ class StoredFile(io.RawIOBase):
         self.filesystem, self.inner = open_filesystem(path)
         self.position = 0
         self.on_read: Callable[[int], object] | None = None
-        """Is called with the number of bytes of each read."""
+        """Called with the number of bytes of each read."""
         self._held = b""  # the end of the file
         self.length: int = attempt("read", path, lambda: self._open().size())
 
     def arrow(self) -> pa.PythonFile:
-        """The same file for Arrow's readers."""
+        """Return the file for Arrow's readers."""
         return pa.PythonFile(self, mode="r")
 
     def _open(self) -> pa.NativeFile:
@@ -471,7 +485,7 @@ class StoredFile(io.RawIOBase):
         return self._file
 
     def read(self, size: int | None = -1) -> bytes:
-        """Reads `size` bytes, or fewer at the end of the file."""
+        """Read `size` bytes, or fewer at the end of the file."""
         left = max(self.length - self.position, 0)
         size = left if size is None or size < 0 else min(size, left)
         if not size:
@@ -488,8 +502,8 @@ class StoredFile(io.RawIOBase):
         return data
 
     def hold_end(self, size: int) -> None:
-        """Reads the last `size` bytes of the file and holds them, so that it takes no further call
-        to read them. 0 bytes: holds nothing any more."""
+        """Read the last `size` bytes of the file and keep them in memory for later reads. 0 frees
+        them."""
         self._held = b""
         self.seek(-min(size, self.length), os.SEEK_END)
         self._held = self.read()
@@ -499,21 +513,21 @@ class StoredFile(io.RawIOBase):
             data: bytes = self._open().read_at(size, self.position)
             return data
         except BaseException:
-            self._file = None  # it is opened again
+            self._file = None  # the next read opens it again
             raise
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Moves to a position and returns it, counted from the beginning."""
+        """Move to a position, and return it from the beginning of the file."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self.position, os.SEEK_END: self.length}[whence]
         self.position = base + offset
         return self.position
 
     def tell(self) -> int:
-        """The position of the next read."""
+        """Return the position of the next read."""
         return self.position
 
     def size(self) -> int:
-        """The size of the file in bytes when it was opened."""
+        """Return the size of the file in bytes when it was opened."""
         return self.length
 
     def readable(self) -> bool:
@@ -523,13 +537,13 @@ class StoredFile(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        """Closes the file. The next read opens it again."""
+        """Close the file. The next read opens it again."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
 
 
 def read_bytes(path: str) -> bytes:
-    """The bytes of a file."""
+    """Read the bytes of a file."""
     with StoredFile(path) as file:
         return file.read()

@@ -1,4 +1,4 @@
-"""What shells and notebooks show of a result: its summary, not all that it holds."""
+"""Representation of results in shells and notebooks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class Summarized:
     """A result with a summary."""
 
     def summary(self) -> Mapping[str, Any]:
-        """Values that JSON can hold, by name."""
+        """Return values that JSON can hold, by name."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        """The class and the single values of the summary, in one line.
+        """Return the class and the single values of the summary on one line.
 
         >>> from wordpiece_core import train
         >>> train({"hug": 10, "pug": 5}, vocab_size=10, min_pair_count=1)
@@ -25,7 +25,7 @@ class Summarized:
         return f"{type(self).__name__}({', '.join(values)})"
 
     def _repr_html_(self) -> str:
-        """The summary as a table, which notebooks show."""
+        """Return the summary as a table for notebooks."""
         rows = (
             f"<tr><td>{n}</td><td>{escape(_shown(v))}</td></tr>" for n, v in _flat(self.summary())
         )
@@ -37,7 +37,7 @@ def _is_single(value: Any) -> bool:
 
 
 def _flat(summary: Mapping[str, Any], of: str = "") -> Iterator[tuple[str, Any]]:
-    """The single values of a summary, also of those in it, with their names."""
+    """Yield the single values of a summary and of summaries in it, with their names."""
     for name, value in summary.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{of}{name}: ")

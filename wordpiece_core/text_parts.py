@@ -1,5 +1,5 @@
-"""Normalizers and pre-tokenizers by name: the parts of a `tokenizer.json` that they stand for. One
-that has no name is the JSON of its part."""
+"""Names of normalizers and pre-tokenizers, and their parts in a `tokenizer.json`. A part without a
+name is its JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Json = dict[str, Any]
 Normalizer = Literal["nfc", "nfd", "nfkc", "nfkd", "lowercase", "strip_accents"]
 
 BERT, WHITESPACE, GPT2, NONE, DIGITS = ("bert", "whitespace", "gpt2", "none", "digits")
-LONGEST_SEGMENT = 100  # characters, of texts that are not split into words
+LONGEST_SEGMENT = 100  # characters of texts that are counted without a pre-tokenizer
 
 # --- Regular expressions, as the libraries publish them -------------------------------------------
 
-GPT2_CUT = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+GPT2_PATTERN = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _SPACES = [r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"]
 _SIGNS = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -27,7 +27,7 @@ _WORDS = [_CONTRACTION, r"[^\r\n\p{L}\p{N}]?\p{L}+"]
 
 
 def _by_case(contraction: str = "") -> list[str]:
-    """The expressions of words that begin with upper or end with lower case."""
+    """Return the patterns of words that begin in upper case or end in lower case."""
     upper = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
     lower = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
     return [
@@ -37,15 +37,17 @@ def _by_case(contraction: str = "") -> list[str]:
 
 
 # Without the last `+` of tiktoken's `{1,3}+`, which in a tokenizer.json is a second repetition.
-CL100K_CUT = (
+CL100K_PATTERN = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
-LLAMA3_CUT = "|".join([*_WORDS, r"\p{N}{1,3}", _SIGNS, *_SPACES])
-QWEN2_CUT = "|".join([*_WORDS, r"\p{N}", _SIGNS, *_SPACES])
-O200K_CUT = "|".join([*_by_case(_CONTRACTION + "?"), r"\p{N}{1,3}", _SIGNS_AND_SLASHES, *_SPACES])
-TEKKEN_CUT = "|".join([*_by_case(), r"\p{N}", _SIGNS_AND_SLASHES, *_SPACES])
-DEEPSEEK_CUTS = (
+LLAMA3_PATTERN = "|".join([*_WORDS, r"\p{N}{1,3}", _SIGNS, *_SPACES])
+QWEN2_PATTERN = "|".join([*_WORDS, r"\p{N}", _SIGNS, *_SPACES])
+O200K_PATTERN = "|".join(
+    [*_by_case(_CONTRACTION + "?"), r"\p{N}{1,3}", _SIGNS_AND_SLASHES, *_SPACES]
+)
+TEKKEN_PATTERN = "|".join([*_by_case(), r"\p{N}", _SIGNS_AND_SLASHES, *_SPACES])
+DEEPSEEK_PATTERNS = (
     r"\p{N}{1,3}",
     "[一-龥\u3040-ゟ゠-ヿ]+",
     r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
@@ -56,7 +58,7 @@ DEEPSEEK_CUTS = (
 
 
 def split(pattern: str) -> Json:
-    """The pre-tokenizer of a regular expression. What it does not match is also a word."""
+    """Return the pre-tokenizer of a regular expression. Text without a match is also a word."""
     part = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}
     return part | {"invert": False}
 
@@ -66,13 +68,13 @@ PRE_TOKENIZERS: dict[str, list[Json]] = {
     WHITESPACE: [{"type": "WhitespaceSplit"}],
     NONE: [],
     DIGITS: [{"type": "Digits", "individual_digits": True}],
-    GPT2: [split(GPT2_CUT)],
-    "cl100k": [split(CL100K_CUT)],
-    "o200k": [split(O200K_CUT)],
-    "llama3": [split(LLAMA3_CUT)],
-    "qwen2": [split(QWEN2_CUT)],
-    "tekken": [split(TEKKEN_CUT)],
-    "deepseek": [split(pattern) for pattern in DEEPSEEK_CUTS],
+    GPT2: [split(GPT2_PATTERN)],
+    "cl100k": [split(CL100K_PATTERN)],
+    "o200k": [split(O200K_PATTERN)],
+    "llama3": [split(LLAMA3_PATTERN)],
+    "qwen2": [split(QWEN2_PATTERN)],
+    "tekken": [split(TEKKEN_PATTERN)],
+    "deepseek": [split(pattern) for pattern in DEEPSEEK_PATTERNS],
 }
 NORMALIZERS: dict[Normalizer, Json] = {
     "nfc": {"type": "NFC"},
@@ -117,7 +119,7 @@ def is_json(text: str) -> bool:
 
 
 def pre_tokenizer_parts(names: Sequence[str]) -> list[Json]:
-    """The parts of pre-tokenizers, which are names, regular expressions, or JSON."""
+    """Return the parts of pre-tokenizers: names, regular expressions, or JSON."""
     return [part for name in names for part in _parts_of(name)]
 
 
@@ -128,7 +130,7 @@ def _parts_of(name: str) -> list[Json]:
 
 
 def names_of_pre_tokenizers(parts: Sequence[Json]) -> str | tuple[str, ...]:
-    """The pre-tokenizers that these are the parts of."""
+    """Return the pre-tokenizers with these parts."""
     whole = [name for name, known in PRE_TOKENIZERS.items() if known == list(parts)]
     if whole:
         return whole[0]
@@ -140,7 +142,8 @@ def names_of_pre_tokenizers(parts: Sequence[Json]) -> str | tuple[str, ...]:
 
 
 def sequence(parts: Sequence[Json], name: str) -> str | None:
-    """The JSON of a part, or of a sequence of parts, whose list is called `name`. None: no part."""
+    """Return the JSON of a part, or of a sequence of parts in the list `name`; None without
+    parts."""
     if len(parts) > 1:
         return json.dumps({"type": "Sequence", name: list(parts)})
     return json.dumps(parts[0]) if parts else None

@@ -1,5 +1,5 @@
-"""Locations: local paths, and URIs such as `s3://bucket/name?region=eu-1`. A URI holds no
-credentials: the environment does, or the files of the store's library."""
+"""Locations: local paths, and URIs such as `s3://bucket/name?region=eu-1`. A URI contains no
+credentials: they are in the environment, or in the files of the store's library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ONE_SLASH = re.compile(r"(?P<scheme>s3|gs|gcs|abfss?|hdfs|viewfs|hf|https?|file
 _QUERY = re.compile(r"\?\w+=[^*?\[\]]*\Z")
 _SECRET = re.compile(r"[?&]\w*(?:key|secret|token|passw|credential|sig)\w*=", re.IGNORECASE)
 _KEY_FIRST = frozenset({"s3", "gs", "gcs"})
-"""Schemes where a key can stand before the @; elsewhere it is the name of a user or a container."""
+"""Schemes where a key can precede the @; in other schemes it is a user or a container."""
 _AWS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write ~/.aws/credentials"
 _GOOGLE = "set GOOGLE_APPLICATION_CREDENTIALS, or use gcloud auth application-default login"
 _INSTEAD = {
@@ -24,18 +24,19 @@ _INSTEAD = {
 
 
 def is_uri(path: str) -> bool:
-    """Whether a path is a URI of another file system than the local one."""
+    """Return True for a URI of a file system other than the local one."""
     return bool(_URI.match(path)) and not path.startswith("file://")
 
 
 def lacks_slash(path: str) -> bool:
-    """Whether a path would be a URI with one slash more."""
+    """Return True for a path that would be a URI with one more slash."""
     return bool(_ONE_SLASH.match(path))
 
 
 def split_query(path: str) -> tuple[str, str]:
-    """A URI without its query (options of the file system), and the query with its `?`. A query has
-    none of the characters of a pattern, so that `?` in a pattern is not the beginning of one.
+    """Return a URI without its query (options of the file system), and the query with its `?`.
+    Queries
+    contain no characters of patterns, so a `?` in a pattern does not begin one.
 
     >>> split_query("s3://bucket/words?region=eu-1")
     ('s3://bucket/words', '?region=eu-1')
@@ -45,7 +46,7 @@ def split_query(path: str) -> tuple[str, str]:
 
 
 def credentials_in(path: str) -> str | None:
-    """What to do about the credentials in a URI, without them; None if it has none.
+    """Return advice about the credentials in a URI, without showing them; None if it has none.
 
     >>> credentials_in("hf://user:SECRET@datasets")
     'hf: a location must not contain credentials; set HF_TOKEN, or use hf auth login'
@@ -58,7 +59,7 @@ def credentials_in(path: str) -> str | None:
     is_port = host.rpartition(":")[2].isdigit() and scheme not in _KEY_FIRST
     has_key = (
         ":" in user
-        or (":" in host and not is_port)  # a key that holds a slash
+        or (":" in host and not is_port)  # a key that contains a slash
         or (bool(at) and scheme in _KEY_FIRST and user != "anonymous")
     )
     if not has_key and not _SECRET.search(rest):
@@ -71,19 +72,20 @@ def credentials_in(path: str) -> str | None:
 
 
 def local_path(path: str) -> str:
-    """The path of a local file or a `file://` URI, from the root."""
+    """Return the absolute path of a local file or a `file://` URI."""
     if path.startswith("file://"):
         path = unquote(path.removeprefix("file://"))
     return os.path.abspath(path)
 
 
 def absolute(path: str) -> str:
-    """A local path as seen from the root, which means the same in every process; a URI as it is."""
+    """Return a local path as an absolute path, which is the same in every process; a URI
+    unchanged."""
     return path if is_uri(path) else local_path(path)
 
 
 def join(path: str, *parts: str) -> str:
-    """A path below a local path or URI. `parts` are plain names, which may have slashes."""
+    """Return a path below a local path or URI. `parts`: plain names, which may contain slashes."""
     if not is_uri(path):
         return os.path.join(path, *parts)
     base, query = split_query(path)
@@ -91,20 +93,20 @@ def join(path: str, *parts: str) -> str:
 
 
 def sibling(path: str, ending: str) -> str:
-    """A path next to another: the same name followed by `ending`."""
+    """Return a path next to another path: the same name followed by `ending`."""
     base, query = split_query(path)
     return base.rstrip("/") + ending + query
 
 
 def parent(path: str) -> str:
-    """The directory that a path is in."""
+    """Return the directory of a path."""
     base, query = split_query(path)
     return base.rstrip("/").rpartition("/")[0] + query
 
 
 def inside(directory: str, name: object) -> str:
-    """The path of a name that was read from a file, where it could be anything. Raises InputError
-    unless it is a relative name that stays inside the directory, also through links."""
+    """Return the path of a name from a file that may contain anything. Raises InputError unless the
+    name is relative and stays inside the directory, also through links."""
     if not isinstance(name, str) or not is_plain_name(name):
         raise InputError(f"{directory}: a file in it refers to {name!r}, outside the directory")
     path = join(directory, name)
@@ -116,6 +118,6 @@ def inside(directory: str, name: object) -> str:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a name is relative and has no part that leads upwards."""
+    """Return True for a relative name without parts that lead upwards."""
     parts = name.split("/")
     return "\0" not in name and all(part not in ("", ".", "..") for part in parts)

@@ -1,4 +1,4 @@
-"""Texts for people to see: on one line, with every character visible."""
+"""Texts for people: on one line, with every character visible."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import unicodedata
 
 from wordpiece_core.symbols import WHITE_SPACE
 
-LONGEST = 40  # characters that are shown; what is longer is shown without its middle
+LONGEST = 40  # characters; longer texts are shown without their middle
 
 # Letters and marks that are invisible (Default_Ignorable_Code_Point). Other characters that are
 # invisible, or change the direction of a line, are recognized by their category.
@@ -18,12 +18,12 @@ HIDDEN = re.compile(
 
 
 def visible(text: str, longest: int = LONGEST) -> str:
-    """The text on one line, with every character visible. Invisible characters are escaped, and a
-    combining mark without a letter before it is put on a dotted circle."""
+    """Return a text on one line, with every character visible. Invisible characters are escaped,
+    and a combining mark without a letter is put on a dotted circle."""
     if len(text) > longest:
         text = f"{text[: longest - 20]}…{text[-19:]}"
     shown = ""
-    carries = False  # whether a mark can stand on what is shown last
+    carries = False  # True if the last shown character can carry a mark
     for c in text:
         hidden, is_mark = is_hidden(c), unicodedata.category(c).startswith("M")
         if hidden:
@@ -35,13 +35,13 @@ def visible(text: str, longest: int = LONGEST) -> str:
 
 
 def is_hidden(c: str) -> bool:
-    """Whether a character is invisible, or changes the characters around it."""
+    """Return True for a character that is invisible, or changes characters around it."""
     if c in WHITE_SPACE:
         return c not in " \u3000"
     return unicodedata.category(c)[0] == "C" or HIDDEN.match(c) is not None
 
 
 def name_of(c: str) -> str:
-    """A character, its code point and its name."""
+    """Return a character, its code point and its name."""
     name = unicodedata.name(c, "")
     return f"{visible(c)} (U+{ord(c):04X}{' ' * bool(name)}{name})"

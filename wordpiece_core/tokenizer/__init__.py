@@ -17,7 +17,7 @@ library.py               tokenizers that the library tokenizers runs
 original_library.py      the library that a file belongs to, for `check`
 packing.py               rows of one length
 decoders.py, decoding.py tokens to text
-inspection.py            why a word is segmented as it is
+inspection.py            reasons for the tokens of a word
 segmentation_reasons.py  the merges and scores of a word
 word_pieces.py           tokens of any model in the notation of WordPiece
 bytes_as_text.py         byte tokens as text

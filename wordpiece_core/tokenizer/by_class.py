@@ -1,8 +1,8 @@
-"""Tokenizers of directories whose class builds them by code: the library `transformers` runs it.
+"""Tokenizers of directories whose class builds them by code, which the library `transformers` runs.
 
-A directory of the Hub names a class of `transformers`, in its `tokenizer_config.json` or by the
-type of model in its `config.json`. Many of these classes build the tokenizer anew, so that a
-`tokenizer.json` or a `vocab.txt` alone does not say which ids `AutoTokenizer` gives.
+A directory of the Hub names a class of `transformers` in its `tokenizer_config.json`, or the type
+of the model in its `config.json`. Many of these classes rebuild the tokenizer, so a
+`tokenizer.json` or a `vocab.txt` alone does not determine the ids of `AutoTokenizer`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wordpiece_core.tokenizer.formats.tiktoken_ranks import RANK_NAMES
 from wordpiece_core.tokenizer.spec import ROLE_NAMES
 
 TAKES_FILE = {"PreTrainedTokenizer", "TokenizersBackend", "PythonBackend"}
-"""The classes that take a `tokenizer.json` as it is, without "Fast"."""
+"""Classes that use a `tokenizer.json` unchanged, without "Fast"."""
 BERT = "BertTokenizer"
 SAME_CLASS = {
     **dict.fromkeys(("DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer"), BERT),
@@ -33,7 +33,7 @@ SAME_CLASS = {
     **dict.fromkeys(("roberta", "bart", "longformer"), ROBERTA_CLASS),
     **dict.fromkeys(("BartTokenizer", "LongformerTokenizer"), ROBERTA_CLASS),
 }
-"""Other names of a class, and types of models whose class it is."""
+"""Other names of a class, and types of models with this class."""
 FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("config.json", "chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt"),
@@ -43,7 +43,7 @@ INSTALL = "install it with `pip install transformers`"
 
 
 class TakenAsFileWarning(TokenizerWarning):
-    """A `tokenizer.json` is taken as it is, although its directory names a class that may build
+    """A `tokenizer.json` is used unchanged, although its directory names a class that may build
     another tokenizer. The arguments are its path and the class."""
 
     @property
@@ -54,13 +54,14 @@ class TakenAsFileWarning(TokenizerWarning):
 
 
 def class_of(config: Json, model: Json) -> tuple[str | None, bool]:
-    """The class that a directory names, or else its type of model; None if it names none, or one
-    that takes a `tokenizer.json` as it is. And whether it is code of the directory's own.
+    """Return the class or the type of model that a directory names, and True if the class is custom
+    code.
+    None without a class, and for a class that uses a `tokenizer.json` unchanged.
     `fix_mistral_regex` replaces the pattern of some files, so it counts as a class.
 
     Args:
-        config: What `tokenizer_config.json` says.
-        model: What `config.json` says.
+        config: JSON of `tokenizer_config.json`.
+        model: JSON of `config.json`.
 
     >>> class_of({"tokenizer_class": "ElectraTokenizerFast"}, {})
     ('BertTokenizer', False)
@@ -78,16 +79,16 @@ def class_of(config: Json, model: Json) -> tuple[str | None, bool]:
     if name is None or name in TAKES_FILE:
         return ("fix_mistral_regex" if config.get("fix_mistral_regex") else None), False
     if kind is not None and SAME_CLASS.get(kind, kind) != SAME_CLASS.get(name, name):
-        return f"{name} of the model {kind}", False  # of some models another class is taken
+        return f"{name} of the model {kind}", False  # some models have another class
     return SAME_CLASS.get(name, name), False
 
 
 def built(read: Callable[[str], bytes | None], path: str, name: str) -> tuple[str, dict[str, str]]:
     """Return the `tokenizer.json` of the tokenizer that `transformers` builds from a directory, and
-    the roles of its tokens.
+    the
+    roles of its tokens. Arguments and errors: see `load_by_transformers`.
 
-    Args, errors: as for `load_by_transformers`; InputError also if the tokenizer is written in
-    Python.
+    Raises InputError if the tokenizer is written in Python.
     """
     made = load_by_transformers(read, path, name)
     backend = getattr(made, "backend_tokenizer", None)
@@ -105,9 +106,9 @@ def load_by_transformers(read: Callable[[str], bytes | None], path: str, name: s
     """Load the tokenizer of a directory with `AutoTokenizer`.
 
     Args:
-        read: Returns the bytes of a file of the directory; None if there is no such file.
-        path: The path that errors name.
-        name: The class that errors name.
+        read: Return the bytes of a file of the directory; None if there is no such file.
+        path: The path in errors.
+        name: The class in errors.
 
     Raises OptionError if the library is not installed, and InputError if it cannot load the
     directory.
@@ -130,7 +131,7 @@ def load_by_transformers(read: Callable[[str], bytes | None], path: str, name: s
             return AutoTokenizer.from_pretrained(
                 directory, local_files_only=True, trust_remote_code=False
             )
-        except BaseException as error:  # of any library that it calls, or a panic
+        except BaseException as error:  # errors of any library, and panics
             if not is_fault(error):
                 raise
             reason = re.sub(re.escape(directory), "it", one_line(error))

@@ -16,7 +16,7 @@ def bytes_of(token: str) -> bytes:
 
 
 def text_of(token: str) -> str:
-    """The text of a token of bytes, or the token if they are no text."""
+    """Return the text of a byte token, or the token if its bytes are not text."""
     try:
         return bytes(_BYTES[c] for c in token).decode()
     except (KeyError, UnicodeDecodeError):

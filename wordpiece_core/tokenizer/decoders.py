@@ -1,5 +1,5 @@
-"""Decoders of `tokenizers`, as `tokenizer.json` describes them: each turns the tokens of a text
-into pieces of text."""
+"""Decoders of `tokenizers` as in `tokenizer.json`: each turns the tokens of a text into pieces of
+text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class Decoder:
 
 @dataclass(frozen=True)
 class ByteLevel(Decoder):
-    """Each character of a token is a byte; a token with any other character is text."""
+    """Decoder of byte tokens: each character is a byte; a token with any other character is
+    text."""
 
     def __call__(self, tokens: Sequence[str]) -> list[str]:
         return [b"".join(map(bytes_of, tokens)).decode(errors="replace")]
@@ -45,7 +46,7 @@ class ByteLevel(Decoder):
 
 @dataclass(frozen=True)
 class WordPiece(Decoder):
-    """A space before each token without the prefix."""
+    """Decoder that puts a space before each token without the prefix."""
 
     prefix: str
     cleanup: bool
@@ -62,7 +63,8 @@ class WordPiece(Decoder):
 
 @dataclass(frozen=True)
 class Metaspace(Decoder):
-    """A space for each mark. `drops_first`: marks in the first token are dropped."""
+    """Decoder that replaces each mark by a space. `drops_first`: marks in the first token are
+    dropped."""
 
     mark: str
     drops_first: bool
@@ -74,7 +76,7 @@ class Metaspace(Decoder):
 
 @dataclass(frozen=True)
 class BPEDecoder(Decoder):
-    """A space for the suffix, except at the end of the text."""
+    """Decoder that replaces the suffix by a space, except at the end of the text."""
 
     suffix: str
 
@@ -103,7 +105,7 @@ class ByteFallback(Decoder):
 
 @dataclass(frozen=True)
 class Fuse(Decoder):
-    """All pieces as one."""
+    """Decoder that joins all pieces."""
 
     def __call__(self, tokens: Sequence[str]) -> list[str]:
         return ["".join(tokens)]
@@ -146,7 +148,7 @@ def _replacing(step: Replace) -> _kernel.Composed:
 
 @dataclass(frozen=True)
 class CTC(Decoder):
-    """Tokens of connectionist temporal classification: repeated ones once, and no padding."""
+    """Decoder of connectionist temporal classification: repeated tokens once, and no padding."""
 
     pad_token: str
     word_delimiter_token: str

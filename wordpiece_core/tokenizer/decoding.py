@@ -1,5 +1,5 @@
-"""Tokens to text, as `tokenizers` and `transformers` make it with the files of a tokenizer; and for
-models of `sentencepiece` as that does."""
+"""Tokens to text, as `tokenizers` and `transformers` do with the files of a tokenizer, and as
+`sentencepiece` does for its models."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ from wordpiece_core.tokenizer.models import Bpe, Library, WordPiece
 from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 OF_TRANSFORMERS = tuple(pair for pair in CLEAN_UP if pair[0] != " do not")
-UNKNOWN_SURFACE = " ⁇ "  # what sentencepiece makes of the unknown token
+UNKNOWN_SURFACE = " ⁇ "  # the unknown token in texts of sentencepiece
 
 
 def decoded(spec: TokenizerSpec, tokens: Sequence[str], clean_up: bool | None = None) -> str:
-    """The text of tokens. `clean_up`: whether spaces before punctuation are removed in the whole
-    text, as `transformers` does, though never with BPE; None: with WordPiece alone."""
+    """Return the text of tokens.
+
+    Args:
+        clean_up: Remove spaces before punctuation in the complete text, as `transformers` does; BPE
+            never does. None: only with WordPiece.
+    """
     text = _text(spec, tokens)
     wanted = isinstance(spec.model, WordPiece) if clean_up is None else clean_up
     of_bpe = isinstance(spec.model, Bpe) or (spec.library and spec.library.kind == "BPE")
@@ -71,7 +75,7 @@ def _with_bytes(tokens: Sequence[str]) -> Iterator[str]:
 
 
 def _each_character(data: bytes) -> str:
-    """Bytes as text, where each byte that is none is replaced by itself."""
+    """Return bytes as text. Each invalid byte becomes U+FFFD."""
     text, at = "", 0
     while at < len(data):
         for end in range(at + 1, min(at + 4, len(data)) + 1):

@@ -1,5 +1,5 @@
-"""Tokenizers that are named as on the Hub: `openai-community/gpt2`, `gpt2`, with a revision behind
-an `@`, or as `hf://openai-community/gpt2`."""
+"""Names of tokenizers on the Hub: `openai-community/gpt2`, `gpt2`, with a revision after an `@`, or
+`hf://openai-community/gpt2`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _FILE = re.compile(r"\.(?:json|txt|model|tiktoken)\Z")
 
 
 def hub_name(path: str) -> re.Match[str] | None:
-    """The name on the Hub that a path is, unless it is one on disk, with its `repo` and its
-    `revision`."""
+    """Return the name on the Hub with its `repo` and `revision`, unless the path exists on disk."""
     if not path.startswith(SCHEME) and (is_uri(path) or os.path.lexists(path)):
         return None
     return None if _FILE.search(path) else _NAME.fullmatch(path.removeprefix(SCHEME).rstrip("/"))
 
 
 def local_place(path: str) -> str:
-    """The path of a tokenizer; or, for a name on the Hub, the path of the directory with its files,
-    which are downloaded unless they are in the cache. A path on disk wins over a name.
+    """Return the path of a tokenizer. For a name on the Hub it is the directory of its files, which
+    are
+    downloaded unless they are in the cache. A path on disk wins over a name.
 
     Raises OptionError if `huggingface_hub` is not installed, and InputError if the Hub has no such
     name or cannot be reached.
@@ -45,7 +45,7 @@ def local_place(path: str) -> str:
         ) from error
     try:
         return str(snapshot_download(name["repo"], revision=name["revision"], allow_patterns=FILES))
-    except Exception as error:  # of many kinds: offline, not there, not allowed
+    except Exception as error:  # of many classes: offline, not found, not allowed
         reason = re.split(r"(?<=[a-z])\. |; |\n", str(error).strip())[0].rstrip(".")
         raise InputError(
             f"{path}: {missing}not available on the Hub ({reason}); check the name, or the"

@@ -1,4 +1,4 @@
-"""How one text is tokenized, and why a word became [UNK]."""
+"""Tokens of a text, and reasons for [UNK]."""
 
 from __future__ import annotations
 
@@ -23,8 +23,14 @@ from wordpiece_core.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Token:
-    """A token. It stands for the characters `start` to `end` of the text, which are `source`.
-    `word`: the number of its word, or None for a token that is added around the text."""
+    """A token.
+
+    Attributes:
+        start: Start of its characters in the text.
+        end: End of its characters.
+        source: These characters.
+        word: Number of its word; None for a token that is added around the text.
+    """
 
     token: str
     id: int
@@ -38,22 +44,22 @@ class Token:
 
 @dataclass(frozen=True)
 class Misfit:
-    """A place of a normalized word where no token fits."""
+    """A place in a normalized word without a matching token."""
 
     at: int
-    """How many characters of the word come before it."""
+    """Number of characters of the word before it."""
     character: str
     after: tuple[str, ...]
-    """The tokens between the misfit before this one, or the start of the word, and this one."""
+    """Tokens since the last misfit, or since the start of the word."""
     known: str
-    """Where the vocabulary has the character: only at the "start" of words, only as a
+    """Place of the character in the vocabulary: only at the "start" of words, only as a
     "continuation", only "inside" longer tokens, or "nowhere". With BPE and Unigram "inside" is
     anywhere in a token."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word. `raw` is the text from `start` to `end` that it comes from."""
+    """A word. `raw`: its text, from `start` to `end`."""
 
     number: int
     start: int
@@ -74,8 +80,9 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Inspection:
-    """reasons: of BPE and Unigram, why each word without an unknown part has its tokens; None
-    with WordPiece, which takes the longest, and for what the library `tokenizers` runs."""
+    """The inspection of a text. `reasons`: for BPE and Unigram, the reasons for the tokens of each
+    known word; None for WordPiece, which takes the longest token, and for the library
+    `tokenizers`."""
 
     text: str
     tokens: list[Token]
@@ -85,7 +92,7 @@ class Inspection:
 
 
 class Inspector:
-    """Shows how `Tokenizer.encode` tokenizes texts.
+    """Inspector of the tokens of texts.
 
     >>> inspector = Inspector(Tokenizer(["[UNK]", "a", "##b"]))
     >>> inspector.inspect("ac").words[0].misfits[0].character
@@ -115,7 +122,7 @@ class Inspector:
 
     @cached_property
     def _characters(self) -> set[str]:
-        """The characters of all tokens that are not special."""
+        """Characters of all tokens that are not special."""
         spec = self.tokenizer.spec
         tokens = set(self.tokenizer.vocab) - set(spec.special_tokens)
         tokens = {token.removeprefix(spec.continuing_prefix) for token in tokens}
@@ -128,7 +135,7 @@ class Inspector:
         return isinstance(spec.model, WordPiece) and spec.words.is_by_options
 
     def inspect(self, text: str) -> Inspection:
-        """The tokens, words and dropped characters of one text."""
+        """Return the tokens, words and dropped characters of a text."""
         table = self.tokenizer.encode_table([text], options=self.options).table
         if not self._is_bert:
             return self._of_model(text, table)
@@ -154,8 +161,8 @@ class Inspector:
         return Inspection(text, tokens, words, list(_dropped(text, spans.values())))
 
     def _of_model(self, text: str, table: pa.Table) -> Inspection:
-        """The same for words that are not BERT's, and for BPE and Unigram: tokens say which words
-        they make."""
+        """Inspect a text whose tokens determine the words: for BPE, Unigram, and other parts than
+        BERT's."""
         tokens: list[Token] = []
         for token_id, (start, end), number in zip(*_only_row(table), strict=True):
             token, source = self.tokenizer.vocab[token_id], text[start:end]
@@ -176,7 +183,7 @@ class Inspector:
         dropped = list(_dropped(text, spans))
         if isinstance(self.tokenizer.spec.model, Library | WordPiece):
             return Inspection(text, tokens, words, dropped)
-        # The library does not say why; WordPiece takes the longest.
+        # The library gives no reasons; WordPiece takes the longest token.
         known = {word.number for word in words if not word.misfits}
         reasons = [
             self._reasoner.reason(number, [token.token for token in of])
@@ -195,8 +202,8 @@ class Inspector:
         return "unknown" if token_id == self.tokenizer.unk_id else "text"
 
     def _word(self, number: int, raw: str, span: tuple[int, int], tokens: list[Token]) -> Word:
-        """A word of BPE or Unigram. It is normalized as its tokens say, without its mark; what is
-        unknown is as it is in the text."""
+        """Return a word of BPE or Unigram. Its normalized form is the text of its tokens, without a
+        mark; unknown characters are unchanged."""
         spec = self.tokenizer.spec
         written = [token.source if token.kind == "unknown" else token.token for token in tokens]
         normalized = decoded(spec, written).removeprefix(" " * (not raw.startswith(" ")))
@@ -209,7 +216,7 @@ class Inspector:
         return Word(number, *span, raw, normalized, False, tuple(misfits))
 
     def _pieces(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Normalized words, and special tokens (True) written in the text."""
+        """Yield normalized words, and special tokens (True) that are written in the text."""
         parts = self._special.split(text)
         options = self.tokenizer.spec.text.for_kernel()
         words = pa.array(_kernel.pre_tokenize(pa.array(parts[::2]), options)).to_pylist()
@@ -221,7 +228,7 @@ class Inspector:
         return len(word) > self.tokenizer.spec.max_word_length
 
     def _tokenized(self, word: str) -> tuple[list[str], tuple[Misfit, ...]]:
-        """Greedy longest match: the kind of each token, and where none fits."""
+        """Return the kinds of the tokens by greedy longest match, and the misfits."""
         if self._is_too_long(word):
             return ["unknown"], ()
         kinds: list[str] = []
@@ -250,7 +257,7 @@ class Inspector:
         return next((token for token in tokens if token in self._known), None)
 
     def _where_known(self, character: str) -> str:
-        """Where the vocabulary has a character that does not fit here."""
+        """Return the place of a misfitting character in the vocabulary."""
         if not isinstance(self.tokenizer.spec.model, WordPiece):
             return "inside" if character in self._characters else "nowhere"
         if character in self._known:
@@ -265,7 +272,7 @@ def _only_row(table: pa.Table) -> list[list[Any]]:
 
 
 def _dropped(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Dropped]:
-    """The characters outside the spans, except white space."""
+    """Yield the characters outside the spans, except white space."""
     covered = bytearray(len(text))
     for start, end in spans:
         covered[start:end] = b"\1" * (end - start)

@@ -1,5 +1,5 @@
-"""Tokenizers with a part that is not known here: the library `tokenizers` encodes texts with them.
-`library_spec` reads such a file, and `LibraryEncoder` stands in for the kernel's encoder."""
+"""Tokenizers with an unsupported part: the library `tokenizers` encodes texts with them.
+`library_spec` reads such a file, and `LibraryEncoder` replaces the encoder of the kernel."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from wordpiece_core.tokenizer.formats.tokenizer_json_reading import model_kind
 from wordpiece_core.tokenizer.models import MOST_IDS, AddedToken, Layout, Library, PostProcessor
 from wordpiece_core.tokenizer.spec import TokenizerSpec, usual_roles
 
-TEXTS_AT_ONCE = 64  # their tokens are Python objects for a while
-CHUNKS_AT_ONCE = 4096  # of a word table
-BEFORE = "a"  # what each chunk of a word table is tokenized after, with a space between
+TEXTS_AT_ONCE = 64  # texts whose tokens are Python objects at a time
+CHUNKS_AT_ONCE = 4096  # chunks of a word table at a time
+BEFORE = "a"  # text before each chunk of a word table, with a space between them
 FAILED = "the library tokenizers cannot encode it"
 TYPES = {
     "num_tokens": pa.int32(),
@@ -45,8 +45,8 @@ Encoding = Any  # of `tokenizers`
 
 
 class EncodedByLibraryWarning(TokenizerWarning):
-    """A tokenizer has a part that is not known here, so the library `tokenizers` encodes texts with
-    it. The arguments are its path and the part."""
+    """A tokenizer has an unsupported part, so the library `tokenizers` encodes texts with it. The
+    arguments are its path and the part."""
 
     @property
     def fact(self) -> str:
@@ -59,16 +59,18 @@ class EncodedByLibraryWarning(TokenizerWarning):
 
 
 def library_spec(value: Json, text: str, path: str, refusal: InputError) -> TokenizerSpec:
-    """The spec of a `tokenizer.json` that cannot be read natively. What the library reads is not
-    damaged, so it decides.
+    """Return the specification of a `tokenizer.json` that cannot be read natively. The library
+    decides if
+    the file is damaged.
 
     Args:
         value: The JSON of the file.
-        text: The same as text.
-        path: What errors name.
-        refusal: Why it cannot be read natively. It is raised if the library cannot read it either.
+        text: The text of the file.
+        path: The path in errors.
+        refusal: The error of reading it natively, which is raised if the library cannot read it
+        either.
 
-    Raises OptionError if the library is not installed, and InputError for ids that are random.
+    Raises OptionError if the library is not installed, and InputError for random ids.
     """
     model = value.get("model")
     kind = model_kind(model) if isinstance(model, dict) else None
@@ -107,8 +109,8 @@ def library_spec(value: Json, text: str, path: str, refusal: InputError) -> Toke
 
 
 def _check_normalized(tokenizer: Any, added_tokens: Iterable[Any], path: str) -> None:
-    """InputError for an added token whose normalized content is empty. The library finds it inside
-    of characters, and fails for most texts."""
+    """Raise InputError for an added token that is empty after normalization. The library finds it
+    inside of characters, and fails for most texts."""
     normalizer = tokenizer.normalizer
     for token in added_tokens if normalizer is not None else ():
         with one_line_errors(f"{path}: the library tokenizers cannot normalize {token.content!r}"):
@@ -121,7 +123,7 @@ def _check_normalized(tokenizer: Any, added_tokens: Iterable[Any], path: str) ->
 
 
 def _tokens_by_id(tokenizer: Any, ids: Mapping[str, int], size: int) -> list[str]:
-    """The tokens by id. Where there is none, its place is marked."""
+    """Return the tokens by id. Ids without a token have a placeholder."""
     vocab = [no_token(number) for number in range(size)]
     for token, number in ids.items():
         vocab[number] = token
@@ -132,7 +134,7 @@ def _tokens_by_id(tokenizer: Any, ids: Mapping[str, int], size: int) -> list[str
 
 
 def no_token(number: int) -> str:
-    """What stands in a vocabulary for an id without a token."""
+    """Return the placeholder in a vocabulary for an id without a token."""
     return f"<no token {number}>"
 
 
@@ -144,7 +146,7 @@ def _word_boundary(rules: Json) -> str | None:
 
 
 def _roles(value: Json, model: Json, ids: Mapping[str, int]) -> dict[str, str]:
-    """The roles of tokens: the usual names of those in the vocabulary; how the file pads; and the
+    """Return the roles of tokens: usual names in the vocabulary, the padding of the file, and the
     unknown token of the model."""
     roles = {role: token for role, token in ROLES.items() if token in ids} | usual_roles(ids)
     padding = value.get("padding")
@@ -162,7 +164,7 @@ def _roles(value: Json, model: Json, ids: Mapping[str, int]) -> dict[str, str]:
 
 
 def _processed(post_processor: Any, path: str) -> list[Encoding]:
-    """A text of one token, and two, with the tokens that a post-processor puts around them."""
+    """Return a text of one token and a pair, with the tokens of a post-processor."""
     model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
     value = {"version": "1.0", "model": model, "post_processor": post_processor}
     with one_line_errors(f"{path}: the library tokenizers cannot put tokens around a text"):
@@ -173,7 +175,7 @@ def _processed(post_processor: Any, path: str) -> list[Encoding]:
 
 
 def _layout(row: Encoding, vocab: Sequence[str]) -> Layout:
-    """What a row of texts with one token each is made of."""
+    """Return the layout of a row of texts with one token each."""
     texts = [i for i, word in enumerate(row.word_ids) if word is not None] or [len(row)]
     parts: list[list[tuple[str, int]]] = [[], [], []]
     for i, (number, kind, word) in enumerate(zip(row.ids, row.type_ids, row.word_ids, strict=True)):
@@ -186,14 +188,14 @@ def _layout(row: Encoding, vocab: Sequence[str]) -> Layout:
 
 @lru_cache(4)
 def loaded(text: str, hides: bool, /) -> tuple[Any, Any]:
-    """The tokenizer of the library, without the truncation, the padding and the post-processor of
-    its file; and the post-processor, which may be None.
+    """Return the tokenizer of the library, without truncation, padding and post-processor, and the
+    post-processor, which may be None.
 
     Args:
         text: The text of its `tokenizer.json`.
-        hides: Whether special tokens are not searched for in texts.
+        hides: True to treat special tokens in texts as text.
 
-    Raises OptionError if the library is not installed, and InputError for what it cannot read.
+    Raises OptionError if the library is not installed, and InputError if it cannot read the text.
     """
     try:
         from tokenizers import Tokenizer
@@ -212,7 +214,7 @@ def loaded(text: str, hides: bool, /) -> tuple[Any, Any]:
 
 @contextmanager
 def one_line_errors(what: str) -> Iterator[None]:
-    """Errors of the library, which are of any class, or panics, as InputError."""
+    """Turn errors of the library, which have any class, and panics into InputErrors."""
     try:
         yield
     except InputError:
@@ -224,7 +226,7 @@ def one_line_errors(what: str) -> Iterator[None]:
 
 
 def library_text(model: Library, tokens: Sequence[str]) -> str:
-    """The text of tokens, as the decoder of the library makes it."""
+    """Return the text of tokens by the decoder of the library."""
     tokenizer, _ = loaded(model.tokenizer_json, False)
     if tokenizer.decoder is None:
         return " ".join(tokens)
@@ -236,9 +238,9 @@ def library_text(model: Library, tokens: Sequence[str]) -> str:
 
 
 class LibraryEncoder:
-    """Encodes with the library `tokenizers` as `_kernel.Encoder` does: the same arguments, columns
-    and counts. The library tokenizes each text; rows are truncated and put together here. `hides`:
-    special tokens in texts are text."""
+    """Encoder of the library `tokenizers` with the interface of `_kernel.Encoder`. The library
+    tokenizes texts; rows are truncated and built here. `hides`: treat special tokens in texts as
+    text."""
 
     def __init__(self, spec: TokenizerSpec, *, hides: bool = False) -> None:
         assert spec.library is not None
@@ -275,7 +277,7 @@ class LibraryEncoder:
         return [], pages.pages([batch.column(0) for batch in batches]), counts
 
     def _encode(self, columns: list[pa.Array], start: int, options: Mapping[str, Any]) -> _Rows:
-        """The rows of some texts."""
+        """Return the rows of some texts."""
         rows = _Rows(self.processed, options, self.pad_id, self.unk_id)
         some = [column.slice(start, TEXTS_AT_ONCE) for column in columns]
         sides = [self._tokenize(column, start) for column in some]
@@ -296,7 +298,7 @@ class LibraryEncoder:
         return rows
 
     def _tokenize(self, column: pa.Array, start: int) -> list[Encoding | None]:
-        """The tokens of texts, without those of the post-processor. Null stays null."""
+        """Return the tokens of texts, without the post-processor. Null stays null."""
         texts = column.to_pylist()
         full = [text for text in texts if text is not None]
         try:
@@ -308,12 +310,12 @@ class LibraryEncoder:
         except InputError as error:
             if len(texts) == 1:
                 raise InputError(f"text {start}: {error.template}") from error
-            parts = [column.slice(i, 1) for i in range(len(texts))]  # one of them is to blame
+            parts = [column.slice(i, 1) for i in range(len(texts))]  # find the text that fails
             return [row for i, part in enumerate(parts, start) for row in self._tokenize(part, i)]
         return rows
 
     def processed(self, row: Encoding) -> Encoding:
-        """Tokens of a text with the offsets that the post-processor gives them."""
+        """Return the tokens of a text with the offsets of the post-processor."""
         return row if self.post_processor is None else self.post_processor.process(row, None, False)
 
     def _check_hidden(self, row: Encoding | None) -> None:
@@ -326,23 +328,23 @@ class LibraryEncoder:
     # --- For a word table ---
 
     def tokenize_chunks(self, chunks: Sequence[str]) -> list[Encoding]:
-        """Tokenizes what is between white space, as it stands in a text: after `BEFORE` and a
-        space. Many tokenizers mark the beginning of a word by the space before it, and treat the
-        beginning of a text in a way of its own."""
+        """Tokenize chunks of text as they occur in a text: after `BEFORE` and a space. Many
+        tokenizers mark the beginning of a word by the space before it, and treat the beginning of a
+        text differently."""
         with one_line_errors(FAILED):
             texts = [f"{BEFORE} {chunk}" for chunk in chunks]
             return [self.processed(row) for row in self.tokenizer.encode_batch(texts)]
 
     def tokens_of_chunks(self, chunks: Sequence[str]) -> list[list[str]]:
-        """The tokens of chunks, without those of the space in front."""
+        """Return the tokens of chunks, without the tokens of the space before them."""
         return [
             [t for t, (_, end) in zip(row.tokens, row.offsets, strict=True) if end > len(BEFORE)]
             for row in self.tokenize_chunks(chunks)
         ]
 
     def add_to(self, sums: _kernel.Measurer, chunks: pa.RecordBatch) -> None:
-        """Tokenizes the chunks of a word table, and adds their tokens to sums. A token for the
-        space in front stands for no character."""
+        """Add the tokens of the chunks of a word table to sums. A token for the space before a
+        chunk has no characters."""
         for start in range(0, len(chunks), CHUNKS_AT_ONCE):
             some = chunks.slice(start, CHUNKS_AT_ONCE)
             rows = self.tokenize_chunks(some["word"].to_pylist())
@@ -353,7 +355,7 @@ class LibraryEncoder:
 
 
 class _Rows:
-    """Rows, column by column, and the counts of `EncodedTable`."""
+    """Rows in columns, and the counts of `EncodedTable`."""
 
     def __init__(
         self,
@@ -370,14 +372,14 @@ class _Rows:
         self.counts = [0] * 7
 
     def add_null(self, source: int) -> None:
-        """Adds a row that is null."""
+        """Add a null row."""
         for name, column in self.columns.items():
             column.append(source if name == "source_rows" else None)
 
     def add(self, texts: Sequence[Encoding], source: int) -> None:
-        """Adds the row of a text or a pair; with a stride, as many as its tokens need.
+        """Add the row of a text or a pair; with a stride, all of its rows.
 
-        Raises InputError for a pair that cannot be truncated as the options want it.
+        Raises InputError for a pair that the options cannot truncate.
         """
         layout, stride = self.options["layouts"][len(texts) - 1], self.options["stride"]
         lengths = kept = [len(encoding) for encoding in texts]
@@ -390,7 +392,7 @@ class _Rows:
             self.counts[5] += sum(lengths) - sum(kept)
         for number, row in enumerate(self._truncated(texts, lengths, kept)):
             types = list(layout["types"])
-            if number:  # the row does not begin with the beginning of the text that is truncated
+            if number:  # the row does not begin with the beginning of the truncated text
                 truncated = int(kept[0] == lengths[0])
                 types[truncated] = layout["overflow_types"][truncated]
             first, *others = zip(row, types, strict=False)
@@ -401,7 +403,7 @@ class _Rows:
     def _truncated(
         self, texts: Sequence[Encoding], lengths: Sequence[int], kept: Sequence[int]
     ) -> Iterator[list[Encoding]]:
-        """The tokens of each row of texts of which so many are kept."""
+        """Return the tokens of each row of texts with these numbers of kept tokens."""
         stride = self.options["stride"]
         truncated = [i for i in range(len(texts)) if kept[i] < lengths[i]]
         if stride is not None and len(truncated) > 1:
@@ -440,7 +442,7 @@ class _Rows:
                 column.append(values + [PADDING.get(name, 0)] * missing)
 
     def batch(self) -> pa.RecordBatch:
-        """The rows."""
+        """Return the rows."""
         ids = pa.uint16() if self.options["id_type"] == "uint16" else pa.int32()
         types = {"input_ids": pa.list_(ids), "source_rows": pa.int64()} | TYPES
         return pa.record_batch(
@@ -449,8 +451,8 @@ class _Rows:
 
 
 def _values(name: str, tokens: Any, kind: int | None) -> list[Any]:
-    """The values of a column for the tokens of a text, which have a type; or, without one, for
-    added tokens and their types."""
+    """Return the values of a column for the tokens of a text, which have a type, or without one for
+    added tokens."""
     if kind is None:
         match name:
             case "input_ids":
@@ -477,7 +479,7 @@ def _numbers(values: Iterable[int]) -> pa.Array:
 
 
 def _strings(texts: pa.Array) -> pa.Array:
-    """Texts whose invalid UTF-8 is replaced."""
+    """Return texts with valid UTF-8."""
     return pa.array(_kernel.repair_utf8(texts)[0])
 
 

@@ -1,4 +1,4 @@
-"""Packing documents of any length into sequences of one length, for pre-training."""
+"""Packing documents of any length into rows of one length, for pre-training."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from wordpiece_core.options import MOST_PADDED, EncodingOptions
 from wordpiece_core.tokenizer.models import NOTHING_ADDED, WordPiece
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 
-# Options that mean nothing for a sequence of several documents, with their defaults.
+# Options without a meaning for rows of several documents, with their defaults.
 WITHOUT_USE = {"add_special_tokens": True, "truncation": "longest_first", "stride": None}
 WITHOUT_PLACE = ("offset_mapping", "word_ids")
 
 
 class Packer:
-    """Fills sequences of exactly `max_length` ids from consecutive documents.
+    """Fill rows of exactly `max_length` ids from consecutive documents.
 
-    A sequence is [CLS] body [SEP]. The bodies are the ids of all documents, with one [SEP] between
-    two, split every `max_length` - 2 ids; that [SEP] is left out where it would begin or end a
-    body. How documents are divided into batches makes no difference.
+    A row is [CLS] body [SEP]. The bodies are the ids of all documents, with one [SEP] between two
+    documents, split every `max_length` - 2 ids. A [SEP] that would begin or end a body is left out.
+    Rows do not depend on the division of documents into batches.
 
-    A tokenizer that puts one other token before texts and one behind them has those for [CLS] and
-    [SEP]. With one that does not, a sequence is a body alone; between documents is its token of the
-    role `sep_token` or `eos_token`, and no such token is left out.
+    The first and last special tokens of the tokenizer take the roles of [CLS] and [SEP]. Without
+    them a row is a body, with the `sep_token` or `eos_token` between documents, which is never left
+    out.
 
-    With `append_eos` or `prepend_bos`, a sequence is a body alone too, and nothing is between
-    documents: they come with these tokens, as `Tokenizer.encode_batch` encodes them with
-    `options.of_documents`.
+    With `append_eos` or `prepend_bos` a row is also a body, with nothing between documents, which
+    have these tokens already: encode them with `options.of_documents`.
 
     >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "a", "b"])
     >>> packer = Packer(tok, EncodingOptions(max_length=5))
@@ -41,9 +40,9 @@ class Packer:
     """
 
     def __init__(self, tokenizer: Tokenizer, options: EncodingOptions) -> None:
-        """`options` may set `max_length` (at least 3), `padding` (of the last sequence), `columns`,
-        `id_type`, and what marks the ends of documents (`append_eos` and so on). Raises OptionError
-        for other options, and for a vocabulary that does not fit them."""
+        """Create a packer. `options` may set `max_length` (at least 3), `padding` (of the last
+        row), `columns`, `id_type`, and tokens at the ends of documents (`append_eos` and so on).
+        Raises OptionError for other options, and for a vocabulary that does not fit them."""
         _check(tokenizer, options)
         cls_id, sep_id = (None, None) if options.marks_boundaries else _frame(tokenizer)
         self._kernel = _kernel.Packer(
@@ -58,17 +57,18 @@ class Packer:
         )
 
     def add(self, ids: pa.ListArray | pa.ChunkedArray, first_row: int) -> pa.Table:
-        """Adds documents and returns the sequences that have become full.
+        """Add documents, and return the rows that are full.
 
         Args:
-            ids: The ids of each document, lists of `id_type` without [CLS] and [SEP], but with
-                the tokens of `append_eos` and `prepend_bos`. Null and empty lists add nothing.
-            first_row: The row number of the first document.
+            ids: The ids of each document, lists of `id_type`, without [CLS] and [SEP], with the
+            tokens of
+                `append_eos` and `prepend_bos`. Null and empty lists add nothing.
+            first_row: Row number of the first document.
 
         Returns:
             A table with `input_ids`, the columns of the options, `document_starts: list<int32>`
-            (for each document in a sequence, the position of its first id there) and
-            `document_rows: list<int64>` (its row number).
+            (the position of the first id of each document in the row) and `document_rows:
+            list<int64>` (its row number).
 
         Raises:
             InputError: For lists of another type, and for ids that are not in the vocabulary.
@@ -80,18 +80,18 @@ class Packer:
         return pa.Table.from_batches(batches)
 
     def finish(self) -> pa.Table:
-        """Returns the last sequence, if it is not full: it is padded if `padding` is set, else
-        dropped. Documents that are added after this begin a new sequence."""
+        """Return the last row if it is not full: padded with `padding`, otherwise dropped.
+        Documents that are added later begin a new row."""
         return pa.Table.from_batches([pa.record_batch(self._kernel.finish())])
 
     @property
     def dropped(self) -> int:
-        """How many tokens of documents `finish` dropped."""
+        """Number of tokens of documents that `finish` dropped."""
         return self._kernel.dropped
 
 
 def _frame(tokenizer: Tokenizer) -> tuple[int | None, int]:
-    """The ids of what is [CLS] and [SEP] in sequences. OptionError if there is no separator."""
+    """Return the ids in the roles of [CLS] and [SEP]. Raises OptionError without a separator."""
     ids, single = tokenizer.ids, (tokenizer.spec.post_processor or NOTHING_ADDED).single
     if len(single.before) == len(single.after) == 1:
         return ids[single.before[0][0]], ids[single.after[0][0]]
@@ -106,7 +106,7 @@ def _frame(tokenizer: Tokenizer) -> tuple[int | None, int]:
 
 
 def _chunks(ids: Any) -> list[pa.Array]:
-    """The chunks of an array, at least one."""
+    """Return the chunks of an array, at least one."""
     if isinstance(ids, pa.ChunkedArray):
         return ids.chunks or [pa.array([], ids.type)]
     if not isinstance(ids, pa.Array):
@@ -123,7 +123,7 @@ def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
             " for packing"
         )
     for name, usual in WITHOUT_USE.items():
-        has_none = name == "add_special_tokens" and options.marks_boundaries  # anyway
+        has_none = name == "add_special_tokens" and options.marks_boundaries  # it is implied
         if getattr(options, name) != usual and not has_none:
             raise OptionError(f"{opt[name]}: cannot be combined with packing")
     for column in options.columns:
@@ -132,7 +132,7 @@ def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
     if options.marks_boundaries or (
         not (isinstance(tokenizer.spec.model, WordPiece) or tokenizer.adds_special_tokens)
     ):
-        options = replace(options, add_special_tokens=False)  # sequences are bodies alone
+        options = replace(options, add_special_tokens=False)  # rows are bodies
     elif not tokenizer.adds_special_tokens:
         missing = "[SEP]" if "[CLS]" in tokenizer.ids else "[CLS]"
         raise OptionError(

@@ -1,10 +1,10 @@
-"""Reading tokenizers that other programs have written: a `vocab.txt`, a `tokenizer.json`, other
-files, a directory, or a name on the Hub.
+"""Read tokenizers of other programs: a `vocab.txt`, a `tokenizer.json`, other files, a directory,
+or a
+name on the Hub.
 
-A `tokenizer.json` with a part that is not known here is encoded by the library `tokenizers`
-(`library`). A tokenizer is refused if its ids would differ from those that `tokenizers` or
-`transformers` give: one in other files with another model, or with files that contradict each
-other.
+The library `tokenizers` encodes a `tokenizer.json` with an unsupported part (`library`). Other
+tokenizers are refused if their ids could differ from `tokenizers` or `transformers`: files with
+another model, and files that contradict each other.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ TOKENIZER = "tokenizer.json"
 
 
 class TakenAsCasedWarning(TokenizerWarning):
-    """A vocabulary that does not say how text is handled has capital letters in its tokens, so it
-    is taken as cased. The argument is its path."""
+    """A vocabulary without information about text has capital letters in its tokens, so it is taken
+    as cased. The argument is its path."""
 
     @property
     def fact(self) -> str:
-        """The message without what to do if that is wrong."""
+        """The message without advice."""
         return f"{self.args[0]} has capital letters: taken as cased"
 
     def __str__(self) -> str:
@@ -79,18 +79,19 @@ class TakenAsCasedWarning(TokenizerWarning):
 def read_tokenizer(
     path: str, lowercase: bool | None = None, encoding: str | None = None
 ) -> TokenizerSpec:
-    """Reads a tokenizer directory, a `tokenizer.json`, a `vocab.txt`, a model of sentencepiece
-    (`.model`), the ranks of an encoding of tiktoken (`cl100k_base.tiktoken`), a `tekken.json`, or
-    the files of a name on the Hub (`openai-community/gpt2`).
+    """Read a tokenizer directory, a `tokenizer.json`, a `vocab.txt`, a model of sentencepiece
+    (`.model`),
+    ranks of tiktoken (`cl100k_base.tiktoken`), a `tekken.json`, or a name on the Hub
+    (`openai-community/gpt2`).
 
-    The options of a directory are those in its `tokenizer.json`, else in its
-    `tokenizer_config.json`. Without either they are BERT's, and text is lowercased, unless tokens
-    have capital letters, which lowercased text could never match. Then a TakenAsCasedWarning is
-    given, unless `lowercase` is given. `truncation` and `padding` of a `tokenizer.json` are
-    ignored, and rows are padded and truncated on the right. `encoding` names the encoding of a file
-    of ranks, if the file's name does not.
+    The options of a directory are in its `tokenizer.json`, else in its `tokenizer_config.json`.
+    Without either they are BERT's, and text is lowercased, unless a token has a capital letter,
+    which lowercased text could never match. Then a TakenAsCasedWarning is issued, unless
+    `lowercase` is given. `truncation` and `padding` of a `tokenizer.json` are ignored, and rows are
+    padded and truncated on the right. `encoding`: encoding of a file of ranks, if its name does not
+    say it.
 
-    Raises InputError, OptionError for an `encoding` that is not known or of no use, and
+    Raises InputError, OptionError for an `encoding` that is unknown or unnecessary, and
     StorageError for a store that cannot be reached.
     """
     place = local_place(path)
@@ -98,7 +99,7 @@ def read_tokenizer(
         return _read(path, lowercase, encoding)
     try:
         return _read(place, lowercase, encoding)
-    except InputError as error:  # it names files of the cache
+    except InputError as error:  # its message names files of the cache
         raise InputError(f"{path}: {one_line(error)}") from error
 
 
@@ -126,8 +127,8 @@ def _read(path: str, lowercase: bool | None, encoding: str | None) -> TokenizerS
 
 
 def _of_tokenizer_json(value: Json, text: str, path: str) -> TokenizerSpec:
-    """The tokenizer of a `tokenizer.json`. The library `tokenizers` encodes what is not known here,
-    with an EncodedByLibraryWarning."""
+    """Return the tokenizer of a `tokenizer.json`. The library `tokenizers` encodes unsupported
+    parts, with an EncodedByLibraryWarning."""
     if value.get("version") == "2.0":
         raise InputError(
             f"{path}: version 2.0, which tokenizers 1.0 writes, is not supported; use the"
@@ -143,7 +144,7 @@ def _of_tokenizer_json(value: Json, text: str, path: str) -> TokenizerSpec:
 
 
 def _bare(vocab: list[str], path: str, lowercase: bool | None) -> TokenizerSpec:
-    """The tokenizer of a vocabulary that does not say how text is handled."""
+    """Return the tokenizer of a vocabulary without information about text."""
     if lowercase is not None or not any(map(_has_capitals, vocab)):
         return bert_spec(vocab)
     warnings.warn(TakenAsCasedWarning(path), stacklevel=4)
@@ -151,12 +152,13 @@ def _bare(vocab: list[str], path: str, lowercase: bool | None) -> TokenizerSpec:
 
 
 def _has_capitals(token: str) -> bool:
-    """Whether lowercased text can never match a token. Tokens in brackets do not count."""
+    """Return True for a token that lowercased text can never match. Tokens in brackets do not
+    count."""
     return _kernel.lowercase(token) != token and not re.fullmatch(r"\[.*\]|<.*>", token)
 
 
 class _Directory:
-    """The files of a directory, each of which is read once."""
+    """Files of a directory. Each is read once."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -170,31 +172,31 @@ class _Directory:
         return {name: self.json(name) for name in (CONFIG, MAP, ADDED)}
 
     def place(self, name: str) -> str:
-        """The path of a file."""
+        """Return the path of a file."""
         directory, query = split_query(self.path)
         return f"{directory.rstrip('/')}/{name}{query}"
 
     def text(self, name: str) -> str | None:
-        """The text of a file; None if there is no such file."""
+        """Return the text of a file; None if there is no such file."""
         if name not in self._texts:
             self._texts[name] = read_text(self.place(name))
         return self._texts[name]
 
     def json(self, name: str) -> Json | None:
-        """What a JSON file holds; None if there is no such file."""
+        """Return the content of a JSON file; None if there is no such file."""
         text = self.text(name)
         return None if text is None else parse(text, self.place(name))
 
 
 def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
-    """The tokenizer that `AutoTokenizer` loads. That of the classes that are known here, and of a
-    `tokenizer.json` without a class, is read natively. All others are built by `transformers`."""
+    """Return the tokenizer that `AutoTokenizer` loads. Known classes, and a `tokenizer.json`
+    without a class, are read natively. `transformers` builds all others."""
     directory = _Directory(path)
     if directory.name is None and not directory.has_code:
         return _configured(_of_files(directory, lowercase), directory)
     if _may_be_native(directory):
         spec = _of_files(directory, lowercase)
-        with suppress(InputError):  # for what the config says: the class knows it
+        with suppress(InputError):  # about the config, which the class can read
             spec = _configured(spec, directory) if spec is not None else None
             if spec is not None and (directory.name != BERT or _is_bert(spec, directory)):
                 return spec
@@ -202,8 +204,8 @@ def _from_directory(path: str, lowercase: bool | None) -> TokenizerSpec:
 
 
 def _may_be_native(directory: _Directory) -> bool:
-    """Whether the class of a directory is known here. GPT-2's and RoBERTa's build the tokenizer
-    anew, of other rules than a `tokenizer.json` may have."""
+    """Return True if the class of a directory is known. The classes of GPT-2 and RoBERTa rebuild
+    the tokenizer, with other parts than a `tokenizer.json` may have."""
     if directory.has_code or directory.name not in (BERT, GPT2_CLASS, ROBERTA_CLASS):
         return False
     config, has_file = directory.config, directory.text(TOKENIZER) is not None
@@ -213,10 +215,10 @@ def _may_be_native(directory: _Directory) -> bool:
 
 
 def _of_class(directory: _Directory) -> TokenizerSpec:
-    """Return the tokenizer that the class of a directory builds. Code of the directory's own is not
-    run: its `tokenizer.json` is taken, with a TakenAsFileWarning.
+    """Return the tokenizer that the class of a directory builds. Custom code is not run: its
+    `tokenizer.json` is used, with a TakenAsFileWarning.
 
-    Raises OptionError if `transformers` is not installed: without it the ids may be others.
+    Raises OptionError if `transformers` is not installed, because ids may differ without it.
     """
     name, whole = directory.name or "", directory.place(TOKENIZER)
     if not directory.has_code:
@@ -234,11 +236,11 @@ def _of_class(directory: _Directory) -> TokenizerSpec:
 
 
 def _is_bert(spec: TokenizerSpec, directory: _Directory) -> bool:
-    """True if BertTokenizer, which builds itself of the vocabulary and adds the tokens that the
-    configs name, gives the ids of the spec."""
+    """Return True if BertTokenizer, which rebuilds itself from the vocabulary and adds the tokens
+    in the configs, gives the ids of the specification."""
     config, value = directory.config, directory.json(TOKENIZER)
     said = {name: token for name, token in role_tokens(directory.configs).items() if token}
-    for name in ("unk_token", "cls_token", "sep_token"):  # the class puts these around texts
+    for name in ("unk_token", "cls_token", "sep_token"):  # which the class adds to texts
         if token_content(said.get(name, ROLES[name]), directory.path) != ROLES[name]:
             return False
     if not {*SPECIAL_TOKENS} <= {*spec.vocab}:
@@ -260,7 +262,7 @@ def _is_bert(spec: TokenizerSpec, directory: _Directory) -> bool:
 
 
 def _of_files(directory: _Directory, lowercase: bool | None) -> TokenizerSpec | None:
-    """The tokenizer of the files of a directory, but for what its configs say."""
+    """Return the tokenizer of the files of a directory, without its configs."""
     text, value = directory.text(TOKENIZER), directory.json(TOKENIZER)
     spec = _of_vocab_txt(directory, lowercase)
     if text is not None and value is not None:
@@ -274,8 +276,8 @@ def _of_files(directory: _Directory, lowercase: bool | None) -> TokenizerSpec | 
 
 
 def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerSpec:
-    """The tokenizer with what the configs of its directory say. InputError if there is none, or if
-    they contradict it."""
+    """Return the tokenizer with the configs of its directory. Raises InputError without a
+    tokenizer, and for configs that contradict it."""
     if spec is None:
         raise InputError(
             f"{directory.path}: no tokenizer found; expected a directory with"
@@ -301,12 +303,12 @@ def _configured(spec: TokenizerSpec | None, directory: _Directory) -> TokenizerS
 
 
 def _of_vocab_txt(directory: _Directory, lowercase: bool | None) -> TokenizerSpec | None:
-    """The tokenizer of a `vocab.txt`."""
+    """Return the tokenizer of a `vocab.txt`."""
     path, text = directory.place("vocab.txt"), directory.text("vocab.txt")
     if text is None:
         return None
     vocab = parse_vocabulary(text, path)
-    # Another file says how text is handled.
+    # Another file has the text options.
     if any(directory.text(name) is not None for name in (CONFIG, TOKENIZER)):
         return bert_spec(vocab)
     return _bare(vocab, path, lowercase)
@@ -315,7 +317,8 @@ def _of_vocab_txt(directory: _Directory, lowercase: bool | None) -> TokenizerSpe
 def _check_vocabularies(
     spec: TokenizerSpec, directory: _Directory, of_vocab: TokenizerSpec | None
 ) -> None:
-    """InputError if the vocabulary in the same directory as a `tokenizer.json` is another."""
+    """Raise InputError if the vocabulary of another file differs from the `tokenizer.json` in the
+    same directory."""
     other = None
     beyond = {token.content for token in spec.added_tokens if not token.in_model}
     own = [token for token in spec.vocab if token not in beyond]
@@ -337,7 +340,7 @@ def _check_vocabularies(
 
 
 def _of_merges(directory: _Directory) -> TokenizerSpec | None:
-    """The tokenizer of a `vocab.json` and a `merges.txt`, if the class has these files."""
+    """Return the tokenizer of a `vocab.json` and a `merges.txt`, if the class has these files."""
     place, merges = directory.place, directory.text(MERGES)
     name = directory.name or GPT2_CLASS
     if merges is None or directory.text(VOCAB) is None or name not in CLASS_ROLES:
@@ -352,7 +355,7 @@ def _of_merges(directory: _Directory) -> TokenizerSpec | None:
 
 
 def _of_ranks(directory: _Directory, encoding: str) -> TokenizerSpec:
-    """Read the ranks in a directory as an encoding."""
+    """Return the tokenizer of the ranks in a directory."""
     for name in RANK_NAMES:
         path = directory.place(name)
         data = read_bytes(path)
@@ -365,8 +368,8 @@ def _of_ranks(directory: _Directory, encoding: str) -> TokenizerSpec:
 
 
 def _of_model(directory: _Directory) -> TokenizerSpec | None:
-    """The tokenizer of a model of `sentencepiece`, of ranks or of a `tekken.json`, by the names
-    under which they are published."""
+    """Return the tokenizer of a model of `sentencepiece`, of ranks or of a `tekken.json`, by their
+    usual names."""
     for name in dict.fromkeys((*MODEL_NAMES, *RANK_NAMES)):
         path = directory.place(name)
         data = read_bytes(path)

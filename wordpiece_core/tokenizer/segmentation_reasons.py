@@ -1,5 +1,5 @@
-"""Why BPE and Unigram segment a word as they do: the merges that made its tokens; or what that
-scores, and what the next best one scores."""
+"""Reasons for the segmentations of BPE and Unigram: the merges of tokens, or the scores of the best
+and the next best segmentation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 @dataclass(frozen=True)
 class Merge:
-    """Two symbols that became one. `rank`: the number of the merge, from 0, in the order in which
-    merges were learned."""
+    """Two symbols that became one. `rank`: number of the merge, from 0, in the order of
+    training."""
 
     left: str
     right: str
@@ -25,8 +25,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class ScoredSegmentation:
-    """The tokens of a word, and the sum of their scores: natural logarithms of
-    probabilities."""
+    """The tokens of a word, and the sum of their scores, natural logarithms of probabilities."""
 
     tokens: tuple[str, ...]
     score: float
@@ -34,8 +33,14 @@ class ScoredSegmentation:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a word has its tokens. `word`: its number. `merges`: of BPE, for each of its tokens in
-    their order. `best` and `next_best`: of Unigram; None for `next_best` if there is no other."""
+    """Reason for the tokens of a word.
+
+    Attributes:
+        word: Number of the word.
+        merges: For BPE, the merges of each token in their order.
+        best: For Unigram, the segmentation.
+        next_best: For Unigram, the next best one; None if there is no other.
+    """
 
     word: int
     merges: tuple[Merge, ...] = ()
@@ -45,12 +50,12 @@ class Reason:
 
 @dataclass(frozen=True)
 class Reasoner:
-    """Finds reasons for the segmentations of a tokenizer."""
+    """Finder of reasons for the segmentations of a tokenizer."""
 
     spec: TokenizerSpec
 
     def reason(self, number: int, tokens: Sequence[str]) -> Reason:
-        """The reason for the tokens of a word, which has no unknown part."""
+        """Return the reason for the tokens of a word without unknown parts."""
         if isinstance(self.spec.model, Bpe):
             merges = [merge for token in tokens for merge in self.merges_of(token)]
             return Reason(number, merges=tuple(merges))
@@ -66,8 +71,8 @@ class Reasoner:
         return {(vocab[a], vocab[b]): rank for rank, (a, b) in enumerate(self.spec.model.merges)}
 
     def merges_of(self, token: str) -> list[Merge]:
-        """The merges that make a token, in their order. They are the same in every word: no merge
-        reaches beyond the token in the end, so none did on the way."""
+        """Return the merges of a token in their order. They are the same in every word, because no
+        merge on the way crosses its ends."""
         end = WORD_END if token.endswith(WORD_END) and token != WORD_END else ""
         symbols = list(token.removesuffix(end))
         symbols[-1:] = [symbol + end for symbol in symbols[-1:]]

@@ -102,8 +102,8 @@ class EncodedTable:
 
 
 class TokenizerKeywords(TypedDict, total=False):
-    """Arguments of `Tokenizer` after the vocabulary, and of `Tokenizer.load`. None keeps what the
-    files say."""
+    """Arguments of `Tokenizer` after the vocabulary, and of `Tokenizer.load`. None keeps the
+    options of the files."""
 
     lowercase: bool | None
     strip_accents: bool | None
@@ -117,8 +117,9 @@ class TokenizerKeywords(TypedDict, total=False):
 
 
 class Tokenizer:
-    """Converts text to tokens and ids, and back. A vocabulary alone makes a WordPiece tokenizer
-    with BERT's text handling; `load` reads every other model.
+    """Tokenizer of text to tokens and ids, and back. A vocabulary alone gives a WordPiece tokenizer
+    with
+    BERT's text handling; `load` reads every other model.
 
     >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
     >>> tok.tokenize("unaffordable")
@@ -132,15 +133,15 @@ class Tokenizer:
         unk_scope: UnkScope = "word",
         **options: Unpack[TokenizerKeywords],
     ) -> None:
-        """Makes a tokenizer of a vocabulary.
+        """Create a tokenizer from a vocabulary.
 
         Args:
-            vocab: The tokens in id order. [UNK] must be one of them.
-            unk_scope: What becomes [UNK] where no token fits: the whole "word", as in BERT, or one
-                "character".
-            **options: The fields of `TextOptions`; `max_word_length`, in characters (longer words
-                become [UNK]); `continuing_prefix`; and `more_special_tokens`, which are found in
-                texts as BERT's five are.
+            vocab: Tokens in id order, including [UNK].
+            unk_scope: If no token fits, the complete "word" becomes [UNK], as in BERT, or one
+            "character". **options: Fields of `TextOptions`; `max_word_length` in characters (longer
+            words become [UNK]);
+                `continuing_prefix`; and `more_special_tokens`, which are found in texts like BERT's
+                five.
 
         Raises:
             InputError: For a bad vocabulary.
@@ -167,7 +168,7 @@ class Tokenizer:
         self._roles = spec.roles
 
     def __repr__(self) -> str:
-        """The model and the number of tokens.
+        """Return the model and the number of tokens.
 
         >>> Tokenizer(["[UNK]", "hug", "##s"])
         Tokenizer(model=WordPiece, vocab_size=3)
@@ -258,18 +259,18 @@ class Tokenizer:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything that the ids depend on, in hexadecimal."""
+        """SHA-256 of everything that ids depend on, in hexadecimal digits."""
         value = identity(self.spec) | {"unk_scope": self.unk_scope}
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def kernel(self) -> _kernel.Encoder | LibraryEncoder:
-        """The kernel's encoder, or the encoder of the library."""
+        """The encoder of the kernel, or of the library."""
         return self._encoder(split_special_tokens=False)
 
     @cached_property
     def _splitting_kernel(self) -> _kernel.Encoder | LibraryEncoder:
-        """The same for texts in which special tokens are text like any other."""
+        """The encoder that treats special tokens in texts as text."""
         return self._encoder(split_special_tokens=True)
 
     def clear_caches(self) -> None:
@@ -328,8 +329,8 @@ class Tokenizer:
     def _added(
         self, layout: Layout, options: EncodingOptions
     ) -> dict[str, Sequence[tuple[str, int]]]:
-        """The tokens before, between and after the texts of a row, with their types. A token that
-        marks an end is not added where it is already."""
+        """Return the tokens before, between and after the texts of a row, with their types. A token
+        at an end is not added twice."""
         if not options.add_special_tokens:
             layout = replace(layout, before=(), between=(), after=())
         before, after = layout.before, layout.after
@@ -524,8 +525,8 @@ class Tokenizer:
         return error
 
     def check_options(self, options: EncodingOptions, pairs: bool = False) -> None:
-        """Raises OptionError for options that do not fit this vocabulary. `pairs`: whether pairs of
-        texts are encoded."""
+        """Raise OptionError for options that do not fit this vocabulary. `pairs`: True for pairs of
+        texts."""
         if options.add_special_tokens and not self.adds_special_tokens:
             missing = "[SEP]" if "[CLS]" in self.ids else "[CLS]"
             raise OptionError(f"{opt.add_special_tokens}: the vocabulary has no {missing}")
@@ -563,12 +564,16 @@ class Tokenizer:
         return_special_tokens_mask: bool = False,
         return_offsets_mapping: bool = False,
     ) -> dict[str, list[Any]]:
-        """Encodes one text, or a list of texts. The arguments and the result are those of a
-        tokenizer of `transformers`: lists of ids, and of the other columns that are asked for.
+        """Encode one text, or a list of texts, with the arguments and the result of a tokenizer of
+        `transformers`: lists of ids and other columns.
 
-        `padding`: True pads to the longest row, "max_length" to that length. `truncation`: which
-        text of a pair is truncated; True truncates the longest first. Without a `max_length` both
-        use that of the model (`model_max_length` of its files), and do nothing if there is none.
+        Args:
+            padding: True pads to the longest row, "max_length" to that length.
+            truncation: Text of a pair to truncate; True truncates the longest first.
+            max_length: Length of rows; by default the `model_max_length` of the files. Without
+            either,
+                rows are neither truncated nor padded to a length.
+
         Raises OptionError for other values. For large data, `encode_table` is faster.
 
         >>> tok = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
@@ -609,7 +614,7 @@ class Tokenizer:
         padding: bool | str,
         limit: int | None,
     ) -> EncodedTable:
-        """Encodes with the meaning that `padding` has in `transformers`."""
+        """Encode with the meaning of `padding` in `transformers`."""
         if padding not in (False, "do_not_pad", True, "longest", "max_length"):
             raise OptionError(
                 f"{opt.padding}: {shown(padding)} is not a bool, longest or max_length"
@@ -681,8 +686,8 @@ class Tokenizer:
 
     @cached_property
     def _surfaces(self) -> dict[str, str]:
-        """The text of added tokens that is not their content: `tokenizers` gives the normalized
-        content of a token that is searched for in normalized text."""
+        """Text of added tokens that differs from their content: `tokenizers` decodes a token that
+        is searched for in normalized text as its normalized content."""
         rules = self.spec.words.rules()
         if rules is None:
             return {}
@@ -693,7 +698,7 @@ class Tokenizer:
 
     @cached_property
     def _skipped(self) -> frozenset[str]:
-        """The special tokens; added tokens that are not special stay in decoded text."""
+        """Special tokens. Other added tokens stay in decoded text."""
         return frozenset(token.content for token in self.spec.added_tokens if token.special)
 
     def _token(self, token_id: int) -> str:
@@ -709,7 +714,7 @@ class Tokenizer:
 
 
 def _with_options(spec: TokenizerSpec, options: Mapping[str, Any]) -> TokenizerSpec:
-    """The spec with options other than None put in."""
+    """Return the specification with all options other than None."""
     given = {name: value for name, value in options.items() if value is not None}
     _check_of_model(spec, given)
     text = {name: given.pop(name) for name in given.keys() & {*TEXT_OPTIONS}}
@@ -732,7 +737,7 @@ def _with_options(spec: TokenizerSpec, options: Mapping[str, Any]) -> TokenizerS
 
 
 def _check_of_model(spec: TokenizerSpec, given: Mapping[str, Any]) -> None:
-    """OptionError for an option that the model of a spec does not have."""
+    """Raise OptionError for an option that the model of a specification lacks."""
     of_wordpiece = {"max_word_length", "continuing_prefix"}
     if not isinstance(spec.model, WordPiece) and (others := of_wordpiece & {*given}):
         raise OptionError(f"{min(others)}: only for WordPiece")
@@ -741,8 +746,8 @@ def _check_of_model(spec: TokenizerSpec, given: Mapping[str, Any]) -> None:
 
 
 def _check_room(max_length: int, options: EncodingOptions, pairs: bool, added: int) -> None:
-    """A row must have room for the tokens that are added, and for more text than the stride. For
-    pairs the kernel checks it, because it depends on the lengths of both texts."""
+    """Raise OptionError unless a row has room for the added tokens, and for more text than the
+    stride. The kernel checks pairs, because it depends on the lengths of both texts."""
     room = max_length - added
     if room < 0:
         raise OptionError(

@@ -1,5 +1,5 @@
-"""Vocabulary files: BERT's `vocab.txt`, with one token on each line. The id of a token is the
-number of its line, from 0."""
+"""Vocabulary files: BERT's `vocab.txt`, with one token per line. The id of a token is its line
+number, from 0."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TRIMMED = "".join(WHITE_SPACE)
 
 
 def is_unused(token: str) -> bool:
-    """Whether a token is one of BERT's [unusedN], which keep places in vocabularies free."""
+    """Return True for one of BERT's [unusedN] tokens, which reserve ids."""
     return re.fullmatch(r"\[unused\d+\]", token) is not None
 
 
 def read_bytes(path: str) -> bytes | None:
-    """The bytes of a file on any file system that Arrow reads; None if there is no such file."""
+    """Return the bytes of a file on any file system; None if there is no such file."""
     if "\0" in path or not is_utf8(path):
         raise InputError(f"{path!r}: not a valid file name")
     found = storage.info(path)
@@ -29,13 +29,13 @@ def read_bytes(path: str) -> bytes | None:
 
 
 def read_text(path: str) -> str | None:
-    """The text of such a file, in UTF-8; None if there is no such file."""
+    """Return the text of a UTF-8 file; None if there is no such file."""
     data = read_bytes(path)
     return None if data is None else decoded(data, path)
 
 
 def decoded(data: bytes, path: str) -> str:
-    """The text of a file's bytes. InputError if they are not UTF-8."""
+    """Return the text of bytes. Raises InputError if they are not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -43,24 +43,24 @@ def decoded(data: bytes, path: str) -> str:
 
 
 def parse_vocabulary(text: str, path: str) -> list[str]:
-    """The tokens of a `vocab.txt`. `path` is used in errors only. White space at the end of a line,
-    such as the CR of CRLF line ends, does not belong to the token.
+    """Return the tokens of a `vocab.txt`. White space at the end of a line, such as a CR, is not
+    part of
+    the token. `path`: path in errors.
 
-    Raises InputError for an empty vocabulary, for a token that is there twice, and if [UNK] is
-    missing.
+    Raises InputError for an empty vocabulary, a duplicate token, and a missing [UNK].
     """
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    # `tokenizers` reads it like this too, but makes one empty token of all lines that hold only
-    # white space. No text contains those tokens.
+    # `tokenizers` does the same, but reads all lines of white space as one empty token. No text
+    # contains these tokens.
     tokens = [line.rstrip(TRIMMED) or line.removesuffix("\r") for line in lines]
     check_vocabulary(tokens, path)
     return tokens
 
 
 def check_vocabulary(tokens: Sequence[str], path: str, unk: str | None = UNK) -> None:
-    """Raises InputError, naming `path` and the line, unless the tokens are a usable vocabulary
+    """Raise InputError, which names `path` and the line, unless the tokens are a usable vocabulary
     with the unknown token `unk`, or None."""
     if not tokens:
         raise InputError(f"{path}: the vocabulary is empty")
@@ -90,8 +90,8 @@ def check_vocabulary(tokens: Sequence[str], path: str, unk: str | None = UNK) ->
 
 
 def vocabulary_text(tokens: Sequence[str], path: str) -> str:
-    """The text of a `vocab.txt`. InputError for a token that would be read back differently: Python
-    ends lines at carriage returns too."""
+    """Return the text of a `vocab.txt`. Raises InputError for a token that would be read back
+    differently: Python also ends lines at carriage returns."""
     for token in tokens:
         if re.search("[\n\r]", token) or (token.rstrip(TRIMMED) or token) != token:
             raise InputError(f"{path}: token {token!r} has a line end, or white space at its end")

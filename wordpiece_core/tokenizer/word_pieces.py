@@ -1,5 +1,5 @@
-"""The tokens of any model as WordPiece writes them: those that begin words as they are, the others
-with the prefix `##`. So vocabularies of different models can be compared."""
+"""Tokens of any model in the notation of WordPiece: tokens that begin words unchanged, others with
+the prefix `##`. So vocabularies of different models can be compared."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ BYTE_SPACE = BYTE_CHARACTERS[ord(" ")]
 
 
 def word_pieces(spec: TokenizerSpec) -> list[str]:
-    """The tokens of a tokenizer, in id order. BPE that marks the ends of words does not say which
-    tokens begin them: those stay as they are."""
+    """Return the tokens of a tokenizer in id order. BPE with marks at the ends of words does not
+    show which tokens begin words: its tokens are unchanged."""
     if isinstance(spec.model, WordPiece) or (spec.library and spec.continuing_prefix):
         return [with_prefix(token, spec.continuing_prefix) for token in spec.vocab]
     boundary = spec.word_boundary
@@ -27,13 +27,14 @@ def word_pieces(spec: TokenizerSpec) -> list[str]:
 
 
 def with_prefix(token: str, prefix: str) -> str:
-    """A token of WordPiece, whose prefix is another."""
+    """Return a token of WordPiece with another prefix."""
     found = bool(prefix) and token.startswith(prefix)
     return PREFIX + token.removeprefix(prefix) if found else token
 
 
 def without_marks(tokens: Iterable[str], mark: str, special: Collection[str]) -> list[str]:
-    """Tokens where those that begin words begin with a mark. Bytes are text, where they are any."""
+    """Return tokens without the mark that begins words. Byte tokens become text if they are
+    text."""
     return [token if token in special else _without(token, mark) for token in tokens]
 
 

@@ -13,7 +13,7 @@ from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.options import TextOptions
 from wordpiece_core.symbols import BYTES, SPACE_MARK
-from wordpiece_core.text_parts import GPT2, GPT2_CUT, Json, sequence
+from wordpiece_core.text_parts import GPT2, GPT2_PATTERN, Json, sequence
 from wordpiece_core.tokenizer.formats.json_text import get
 from wordpiece_core.tokenizer.models import Bpe, Unigram, WordPiece
 from wordpiece_core.tokenizer.parts import (
@@ -139,7 +139,7 @@ def _gpt2_words(normalizers: Parts, pre_tokenizers: Parts, path: str) -> Words |
 
 
 def _is_gpt2_split(part: Json) -> bool:
-    wanted = {"pattern": {"Regex": GPT2_CUT}, "behavior": "Isolated", "invert": False}
+    wanted = {"pattern": {"Regex": GPT2_PATTERN}, "behavior": "Isolated", "invert": False}
     return {name: part.get(name) for name in wanted} == wanted
 
 

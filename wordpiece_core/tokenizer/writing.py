@@ -24,8 +24,8 @@ from wordpiece_core.uri import join
 
 
 def tokenizer_files(spec: TokenizerSpec) -> dict[str, bytes]:
-    """The bytes of the files of a tokenizer directory, by name. A tokenizer that was read from a
-    model of `sentencepiece` is written as one: `tokenizers` would not give its ids."""
+    """Return the bytes of the files of a tokenizer directory by name. A tokenizer from a model of
+    `sentencepiece` is written as one, because `tokenizers` would not give its ids."""
     if spec.of_sentencepiece:
         return {SPIECE: sentencepiece_model(spec)}
     configs = {name: written(value) for name, value in config_files(spec).items()}
@@ -33,20 +33,20 @@ def tokenizer_files(spec: TokenizerSpec) -> dict[str, bytes]:
         configs[CHAT_TEMPLATE] = template.encode()
     if spec.library is not None:
         return {"tokenizer.json": spec.library.tokenizer_json.encode(), **configs}
-    # In the order of writing: the first alone says how text is handled.
+    # In the order of writing.
     return {"tokenizer.json": written(tokenizer_json(spec)), **configs, **_of_model(spec)}
 
 
 TOKENIZER_FILES = frozenset(FILES) - {"config.json"}
-"""The names of all files from which a tokenizer can be loaded, of any program. `config.json` is the
-model's."""
+"""Names of all files from which any program loads a tokenizer. `config.json` belongs to the
+model."""
 
 
 def write_tokenizer(directory: str, spec: TokenizerSpec) -> tuple[str, ...]:
     """Write a tokenizer, replacing another one, and return the paths of its files.
 
-    The directory holds the old tokenizer until its `tokenizer.json` is deleted, and the new one as
-    soon as its own is there. Between these two steps it holds only configs, which cannot be loaded.
+    The directory has the old tokenizer until its `tokenizer.json` is deleted, and the new one as
+    soon as its own exists. Between these two steps it has only configs, which cannot be loaded.
     """
     storage.check_writable("directory", directory)
     storage.make_directory(directory)
@@ -80,7 +80,7 @@ def _step(name: str) -> int:
 
 
 def _of_model(spec: TokenizerSpec) -> dict[str, bytes]:
-    """The files that other programs know for a model."""
+    """Return the files of a model for other programs."""
     if isinstance(spec.model, WordPiece):
         return {"vocab.txt": vocabulary_text(spec.vocab, "vocab.txt").encode()}
     if isinstance(spec.model, Bpe):
@@ -95,8 +95,8 @@ def _of_model(spec: TokenizerSpec) -> dict[str, bytes]:
 
 
 def _are_32_bits(scores: Sequence[float]) -> bool:
-    """Whether a model of sentencepiece can hold scores, but for what reading a `tokenizer.json`
-    makes of their last bit."""
+    """Return True if a model of sentencepiece can store scores. Reading a `tokenizer.json` may
+    change their last bit."""
     given = pa.array(scores, pa.float64())
     error = pc.abs(pc.subtract(pc.cast(given, pa.float32(), safe=False).cast(pa.float64()), given))
     return bool(pc.all(pc.less_equal(error, 1e-12), min_count=0).as_py())

@@ -1,4 +1,4 @@
-"""The alphabet of a training: which characters, in which order."""
+"""The alphabet of a training: its characters and their order."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from wordpiece_core.training.rounds import (
 
 
 def symbol_passes(options: TrainingOptions, marks: str | None) -> Sequence[Pass]:
-    """The pass that counts the symbols of all words. Its fact `symbols`: how many there are in the
-    words that training takes, each word taken once. `marks`: see
+    """Return the pass that counts the symbols of all words. Its fact `symbols` is the number of
+    symbols of the words that training uses, with each word counted once. `marks`: see
     `TrainingOptions.word_marks`."""
 
     def counted(words: Batch) -> Batch:
@@ -54,7 +54,7 @@ def _symbols(words: Batch, options: TrainingOptions, marks: str | None) -> int:
     taken = words["word"].filter(pc.and_(enough, short))
     length = pc.binary_length if marks in (BYTES, GPT2) else pc.utf8_length
     symbols = int(pc.sum(length(taken)).as_py() or 0)
-    mark = {BYTES: " ", SPACE_MARK: SPACE_MARK}.get(marks or "")  # before words without it
+    mark = {BYTES: " ", SPACE_MARK: SPACE_MARK}.get(marks or "")  # before words that lack it
     has_mark = pc.sum(pc.starts_with(taken, mark)).as_py() or 0 if mark else len(taken)
     return symbols + len(taken) - has_mark
 
@@ -68,10 +68,10 @@ def _add_symbols(batches: list[Batch]) -> Batch:
 
 
 def merge_symbols(batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    """One row per symbol, from the kernel's `symbol_counts` of all parts of a word table.
+    """Return one row per symbol, from `symbol_counts` of the kernel for all parts of a word table.
 
-    Columns: `character`, `marked`, `count`, `first_rank`, `first_offset`. InputError if a count
-    exceeds 2^63 - 1.
+    Columns: `character`, `marked`, `count`, `first_rank`, `first_offset`. Raises InputError if a
+    count exceeds 2^63 - 1.
     """
     table = pa.Table.from_batches(list(batches))
     at = table.schema.get_field_index("count")
@@ -88,12 +88,20 @@ def merge_symbols(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 @dataclass(frozen=True)
 class InitialVocabulary:
-    """The vocabulary before the first merge. `tokens`: the special tokens, then the alphabet, in id
-    order. `alphabet`: the symbols of the alphabet and their ids. `by_longest_match`: words begin as
-    greedy longest match splits them, and not as the symbols of the alphabet: `tokens` are those of
-    a vocabulary that is extended. `model`: the same by byte-pair encoding, whose tokens no new pair
-    may make; `hidden`: the ids of tokens that no word becomes. `tokenizer`: the same by any
-    tokenizer; words with a hidden token take no part. `marks`: see `TrainingOptions.word_marks`."""
+    """The vocabulary before the first merge.
+
+    Attributes:
+        tokens: Special tokens, then the alphabet, in id order.
+        alphabet: Symbols of the alphabet with their ids.
+        by_longest_match: True if words start as tokens of greedy longest match, not as symbols of
+        the
+            alphabet. `tokens` is then a vocabulary that is extended.
+        model: Model of the initial tokens, for byte-pair encoding. New pairs must not build its
+        tokens. hidden: Ids of tokens that no word becomes. tokenizer: Tokenizer of the initial
+        tokens, for other models. Words with a hidden token are
+            ignored.
+        marks: See `TrainingOptions.word_marks`.
+    """
 
     tokens: list[str]
     alphabet: list[tuple[str, int]]
@@ -105,18 +113,15 @@ class InitialVocabulary:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether no new pair may make a token that is there."""
+        """True if new pairs must not build existing tokens."""
         return self.model is not None or self.tokenizer is not None
 
 
 def initial_vocabulary(
     symbols: pa.RecordBatch, options: TrainingOptions, marks: str | None
 ) -> InitialVocabulary:
-    """The vocabulary before the first merge.
-
-    `symbols`: the result of `symbol_passes`. Raises OptionError if the vocabulary is too small for
-    them.
-    """
+    """Return the vocabulary before the first merge. `symbols`: the result of `symbol_passes`.
+    Raises OptionError if the vocabulary is too small for them."""
     counts = Counter[str]()
     for row in symbols.select(["character", "count"]).to_pylist():
         counts[row["character"]] += row["count"]
@@ -138,9 +143,8 @@ def initial_vocabulary(
 
 
 def kept_characters(counts: Mapping[str, int], options: TrainingOptions) -> set[str]:
-    """Of characters with their counts, the initial ones, then the commonest up to the limit (ties:
-    lower code point). What stands for a space, or for a byte, is always kept, whatever the
-    limit."""
+    """Return the initial characters, and the most frequent others up to the limit (ties: lower code
+    point). Marks of words and characters of bytes are always kept."""
     initial = set(options.initial_alphabet)
     always = set(options.base_alphabet)
     others = sorted(counts.keys() - initial - always, key=lambda c: (-counts[c], c))
@@ -150,13 +154,13 @@ def kept_characters(counts: Mapping[str, int], options: TrainingOptions) -> set[
 
 
 def reserved_tokens(options: TrainingOptions) -> list[str]:
-    """The tokens before the alphabet, in id order: the special ones, then those of bytes."""
+    """Return the tokens before the alphabet in id order: special tokens, then byte tokens."""
     return list(dict.fromkeys([*options.listed_tokens, *options.byte_tokens]))
 
 
 def check_size(alphabet: int, options: TrainingOptions) -> None:
-    """OptionError if the vocabulary is too small for the reserved tokens and an alphabet of so many
-    others."""
+    """Raise OptionError if the vocabulary is too small for the reserved tokens and an alphabet of
+    this size."""
     least = len(reserved_tokens(options)) + alphabet
     if least > options.vocab_size:
         and_bytes = ", 256 bytes" if options.byte_fallback else ""

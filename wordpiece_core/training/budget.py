@@ -1,4 +1,4 @@
-"""How much a round of training may hold in memory."""
+"""Limits of the memory of a round of training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARE_OF_PARTITION = 4  # a partition has at most 1/4 of a worker's memory
 
 @dataclass(frozen=True, kw_only=True)
 class RoundBudget(Options, section=PERFORMANCE):
-    """How much a round of training may hold in memory. It does not change the result."""
+    """Limits of the memory of a round. They do not change the result."""
 
     round_budget: Share = 1.0
     """Share of all split tokens that the driver may hold in a round (default: all)."""
@@ -25,18 +25,19 @@ class RoundBudget(Options, section=PERFORMANCE):
     """Memory of the driver. The result does not depend on it."""
 
     def tokens(self, split_tokens: int) -> int:
-        """The most tokens of splits, or of pieces of splits, that a round may hold."""
+        """Maximum number of tokens of segmentations, or of fragments, in a round."""
         by_memory = split_tokens
         if self.driver_memory is not None:
             by_memory = self.driver_memory // BYTES_PER_TOKEN
         return min(int(split_tokens * self.round_budget), by_memory)
 
     def candidates(self, split_tokens: int) -> int:
-        """The most pairs that a round has use for: with more, their words would not fit."""
+        """Maximum number of candidate pairs of a round. With more pairs, their words would not
+        fit."""
         return max(self.tokens(split_tokens) // TOKENS_PER_CANDIDATE, LEAST_CANDIDATES)
 
     def holds(self, split_tokens: int, splits: int) -> bool:
-        """Whether a round may hold all splits: their number, and the tokens in them."""
+        """Return True if a round may hold all segmentations: their number, and their tokens."""
         if self.tokens(split_tokens) >= split_tokens:
             return True
         memory, needed = self.driver_memory, bytes_of_all(split_tokens, splits)
@@ -44,13 +45,13 @@ class RoundBudget(Options, section=PERFORMANCE):
 
 
 def bytes_of_all(split_tokens: int, splits: int) -> int:
-    """About how many bytes a round over all splits takes."""
+    """Return the approximate memory of a round over all segmentations."""
     return split_tokens * BYTES_PER_SPLIT_TOKEN + splits * BYTES_PER_SPLIT
 
 
 def partitions_of(total_bytes: int, worker_memory: int | None, most: int) -> int:
-    """Into how many partitions so many bytes go: into as many as leave each what a worker can hold,
-    but into no more than `most`. `worker_memory`: bytes; None: one partition will do."""
+    """Return the number of partitions for this number of bytes, so that a worker can hold each, but
+    at most `most`. `worker_memory`: bytes; None for one partition."""
     if worker_memory is None:
         return 1
     return max(min(-(-total_bytes * SHARE_OF_PARTITION // worker_memory), most), 1)

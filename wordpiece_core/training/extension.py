@@ -1,12 +1,11 @@
-"""Extending a vocabulary: more merges, from the words as it tokenizes them.
+"""Extending a vocabulary: more merges, from the words as the tokenizer segments them.
 
-The words of a table begin as the tokenizer splits them; from there the rounds are those of any
-training (`merging`). Of BPE the new merges come behind the old ones, so that its encoding does just
-what the rounds did. Of Unigram a new token scores as its two parts do together, and a little more:
-so it replaces them wherever they stand, and changes nothing else. Of WordPiece not every token that
-they make is of use to greedy longest match: so the rounds go on until enough of them are.
-`tests/oracle/extension.py`, `bpe_training.py` and `unigram_training.py` say exactly
-how.
+The words of a table start as the tokens of the tokenizer, and the rounds are the rounds of any
+training (`merging`). The new merges of BPE follow the old ones, so encoding repeats the rounds. A
+new token of Unigram scores a little more than its two parts together, so it replaces them wherever
+they are adjacent, and changes nothing else. Greedy longest match of WordPiece does not use all
+merged tokens, so rounds continue until enough of them are used. `tests/oracle/extension.py`,
+`bpe_training.py` and `unigram_training.py` are the specification.
 """
 
 from __future__ import annotations
@@ -58,22 +57,26 @@ from wordpiece_core.training.train import (
 )
 
 NEW_TOKENS = "new_tokens.parquet"
-PARTS = ("left", "right", "token")  # of a merge
+PARTS = ("left", "right", "token")  # columns of merges
 MORE_THAN_PARTS, DECIMALS = 1e-9, 12
-"""By how much a new token of Unigram scores more than its parts: more than rounding makes of sums
-of scores, and less than two ways to split a word differ by, unless they are equal. And the decimals
-of its score, few enough that `tokenizers` reads the number that is written."""
+"""Difference of the scores of a new token of Unigram and its parts: more than rounding errors, and
+less than the difference of two segmentations, unless they are equal. The decimals of scores are few
+enough that `tokenizers` reads the written number."""
 Each = Callable[[Callable[[Batch], Batch]], Iterable[Batch]]
-"""Calls a function with the words of each part of a table."""
+"""Function that calls a function with the words of each part of a table."""
 
 
-# --- What is wanted -------------------------------------------------------------------------------
+# --- Goal -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What an extension is to make of a tokenizer. `slots`: ids of tokens that new ones replace,
-    none if they are appended. `new_tokens`: how many are wanted."""
+    """The goal of an extension.
+
+    Attributes:
+        slots: Ids of the tokens that new tokens replace; none if new tokens are appended.
+        new_tokens: Number of new tokens.
+    """
 
     base: TokenizerSpec
     options: ExtensionOptions
@@ -82,7 +85,8 @@ class Goal:
 
     @classmethod
     def of(cls, base: TokenizerSpec, options: ExtensionOptions) -> Goal:
-        """The goal of an extension by options. OptionError if the tokenizer does not allow it."""
+        """Return the goal for these options. Raises OptionError if the tokenizer cannot be
+        extended."""
         options.check_size()
         if isinstance(base.model, Bpe | Unigram):
             _check_model(base, options)
@@ -137,7 +141,7 @@ class Goal:
 
     @property
     def recorded(self) -> TrainingOptions:
-        """The options with which a training of the model of the tokenizer goes on."""
+        """The options with which a training of the same model continues."""
         done, base = self.training, self.base
         if not isinstance(base.model, Unigram):
             return done
@@ -160,7 +164,7 @@ class Goal:
         return extended + list(new_tokens[len(self.slots) :])
 
     def longest_match(self, tokens: Sequence[str]) -> _kernel.LongestMatch:
-        """Segments words by tokens of such a vocabulary."""
+        """Return the segmentation of words by a vocabulary with these tokens."""
         return _kernel.LongestMatch(
             tokens,
             continuing_prefix=self.base.continuing_prefix,
@@ -170,12 +174,14 @@ class Goal:
 
 
 def is_wordpiece(base: TokenizerSpec) -> bool:
-    """Whether a tokenizer is WordPiece and splits text as BERT does: others cannot be changed."""
+    """Return True for WordPiece with words that text options give. Other tokenizers cannot be
+    changed."""
     return isinstance(base.model, WordPiece) and base.words.is_by_options
 
 
 def _check_model(base: TokenizerSpec, options: ExtensionOptions) -> None:
-    """OptionError if a BPE or Unigram tokenizer cannot be extended, or not by such options."""
+    """Raise OptionError if a BPE or Unigram tokenizer cannot be extended, or not with these
+    options."""
     text = text_options(base)
     if base.of_sentencepiece:
         raise OptionError(
@@ -196,7 +202,7 @@ def _check_model(base: TokenizerSpec, options: ExtensionOptions) -> None:
 
 
 def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
-    """OptionError if a tokenizer is not WordPiece. `what`: what cannot be done to it."""
+    """Raise OptionError if a tokenizer is not WordPiece. `what`: the impossible change."""
     if not is_wordpiece(base):
         raise OptionError(
             f"tokenizer: only WordPiece can be {what}, and this is {model_name(base.model)};"
@@ -208,8 +214,8 @@ def check_is_wordpiece(base: TokenizerSpec, what: str) -> None:
 
 
 def unused_slots(spec: TokenizerSpec) -> list[int]:
-    """The ids of the [unusedN] tokens, as BERT's vocabularies have them, without those that the
-    tokenizer looks for in texts: they are in use."""
+    """Return the ids of the [unusedN] tokens of a BERT vocabulary, without added tokens, which are
+    in use."""
     special = {*spec.special_tokens}
     found = (i for i, token in enumerate(spec.vocab) if is_unused(token))
     return [i for i in found if spec.vocab[i] not in special]
@@ -219,9 +225,9 @@ def unused_slots(spec: TokenizerSpec) -> list[int]:
 
 
 def missing_symbol_passes(goal: Goal) -> Sequence[Pass]:
-    """The pass that counts the symbols at which the segmentation of words ends. Its fact
-    `split_tokens`: into how many symbols words are split, each word once. Of BPE and Unigram it
-    finds none."""
+    """Return the pass that counts the symbols at which the segmentation of words ends. Its fact
+    `split_tokens` is the number of tokens of all segmentations, with each word counted once. BPE
+    and Unigram have no such symbols."""
     if isinstance(goal.base.model, Bpe | Unigram):
         of_model = splitter(_vocabulary_of_model(goal), goal.training)
 
@@ -256,8 +262,8 @@ def _add_symbols(batches: list[Batch]) -> Batch:
 
 
 def vocabulary_to_extend(symbols: Batch, goal: Goal) -> InitialVocabulary:
-    """What the rounds begin with: the vocabulary and its new symbols. `symbols`: what
-    `missing_symbol_passes` gives. OptionError if there are more symbols than new tokens."""
+    """Return the vocabulary at the start of the rounds, with new symbols. `symbols`: the result of
+    `missing_symbol_passes`. Raises OptionError for more symbols than new tokens."""
     if isinstance(goal.base.model, Bpe | Unigram):
         return _vocabulary_of_model(goal)
     counts: dict[str, int] = {}
@@ -296,8 +302,8 @@ def _vocabulary_of_model(goal: Goal) -> InitialVocabulary:
 def extended(
     merging: Merging, goal: Goal, make_rounds: Callable[[], None], each: Each
 ) -> list[str]:
-    """The new tokens, from a training that begins with `vocabulary_to_extend`. `make_rounds` makes
-    rounds until as many tokens are there as it aims at, or no pair is left."""
+    """Return the new tokens of a training that starts with `vocabulary_to_extend`. `make_rounds`:
+    run rounds until the training has enough tokens, or no pair is left."""
     old = merging.vocabulary.tokens
     symbols = old[len(goal.base.vocab) :]
     room = wanted = goal.new_tokens - len(symbols)
@@ -317,8 +323,8 @@ def extended(
 def kept_tokens(
     old: Sequence[str], made: Sequence[str], most: int, goal: Goal, each: Each
 ) -> list[str]:
-    """Those of the new tokens that greedy longest match uses, at most so many, without those that
-    are in the way of words that the old tokens can segment."""
+    """Return the new tokens that greedy longest match uses, at most `most`, without tokens that
+    prevent the segmentation of words that the old tokens can segment."""
     while True:
         uses, is_harmful = _uses([*old, *made], len(old), goal, each)
         used = [
@@ -327,14 +333,15 @@ def kept_tokens(
             if uses_of and not harmful
         ]
         kept = used[:most]
-        # Without tokens that no word uses, all words are segmented as before.
+        # Without unused tokens, all words are segmented as before.
         if len(kept) == len(used) and not any(is_harmful):
             return kept
         made = kept
 
 
 def _uses(tokens: Sequence[str], old: int, goal: Goal, each: Each) -> tuple[list[bool], list[bool]]:
-    """Of each new token, whether a word uses it, and whether it is in the way of one."""
+    """Return for each new token if a word uses it, and if it prevents the segmentation of a
+    word."""
     longest = goal.longest_match(tokens)
     uses = is_harmful = pa.array([False] * (len(tokens) - old), pa.bool_())
     for batch in each(lambda words: pa.record_batch(longest.uses(words, old))):
@@ -350,10 +357,12 @@ def _uses(tokens: Sequence[str], old: int, goal: Goal, each: Each) -> tuple[list
 class ExtensionResult(Summarized):
     """An extended vocabulary.
 
-    `vocab`: all tokens, in id order. `new_tokens`: those that were added: first new characters,
-    then the others in the order they were made. `merges`: the log of the merges, as in
-    `TrainingResult`, also of those whose token was not kept. `spec`: the tokenizer. `base`: the one
-    that was extended.
+    Attributes:
+        vocab: Tokens in id order.
+        new_tokens: Added tokens: first new characters, then merged tokens in order.
+        merges: Log of all merges, as in `TrainingResult`, including unused tokens.
+        spec: Specification of the extended tokenizer.
+        base: Specification of the old tokenizer.
 
     >>> result = extend(Tokenizer(["[UNK]", "a", "##b"]), {"ab": 3}, new_tokens=1)
     >>> result.vocab, result.new_tokens
@@ -408,8 +417,8 @@ class ExtensionResult(Summarized):
         return Tokenizer.from_spec(self.spec)
 
     def save(self, directory: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Writes the tokenizer, the log, `merges.parquet`, and `new_tokens.parquet`, the columns of
-        `replaced`. Returns the paths."""
+        """Write the tokenizer, the log, `merges.parquet`, and `new_tokens.parquet` with the columns
+        of `replaced`. Returns the paths."""
         paths = self.tokenizer().save(directory)
         tables = {MERGES: self.merges, NEW_TOKENS: self.replaced}
         for name, table in tables.items():
@@ -424,7 +433,7 @@ class InMemoryExtension(RoundBudget, ExtensionOptions):
     tokenizer: Annotated[Tokenizer, Form("", check=lambda value: value)] = field(kw_only=False)
     """The tokenizer to extend."""
     word_counts: WordCounts = field(kw_only=False)
-    """Words, as the tokenizer splits text, with their counts: as for `train`."""
+    """Words with their counts, as the tokenizer splits text; see `train`."""
 
 
 @job(InMemoryExtension)
@@ -475,13 +484,13 @@ def extend(options: InMemoryExtension) -> ExtensionResult:
 def extension_result(
     merging: Merging, goal: Goal, new_tokens: list[str], rounds: int
 ) -> ExtensionResult:
-    """The result of an extension that is over."""
+    """Return the result of a finished extension."""
     vocab = goal.vocabulary(new_tokens)
     merges, base = training_result(merging, rounds).merges, goal.base
     spec = replace(base, vocab=vocab)
     if isinstance(base.model, Bpe | Unigram):
         model = _extended_model(base.model, base.vocab, vocab, merges)
-        # All are in the model: else `tokenizers` numbers added tokens behind those of the model.
+        # All of them are tokens of the model. Otherwise `tokenizers` gives them higher ids.
         spec = replace(spec, model=model, added_tokens=in_model(base.added_tokens))
     return ExtensionResult(vocab, new_tokens, merges, rounds, spec, base)
 
@@ -489,7 +498,8 @@ def extension_result(
 def _extended_model(
     model: Bpe | Unigram, old: Sequence[str], vocab: Sequence[str], merges: pa.Table
 ) -> Bpe | Unigram:
-    """The model with the merges, or with the scores of what they make. `old`: its vocabulary."""
+    """Return the model with the new merges, or with the scores of merged tokens. `old`: its
+    vocabulary."""
     parts = zip(*(merges[side].to_pylist() for side in PARTS), strict=True)
     if isinstance(model, Bpe):
         ids = {token: i for i, token in enumerate(vocab)}
@@ -503,7 +513,7 @@ def _extended_model(
 
 
 def fewer_new_tokens(result: ExtensionResult, goal: Goal) -> str | None:
-    """The warning if no pair was left to merge before there were enough tokens, else None."""
+    """Return the warning if no pair was left before there were enough tokens, else None."""
     made = len(result.new_tokens)
     if made == goal.new_tokens:
         return None

@@ -1,9 +1,9 @@
-"""Pruning a vocabulary: dropping the tokens without which the words of a table lose least.
+"""Pruning a vocabulary: removing the tokens that the words of a table need least.
 
-`tests/oracle` says exactly which, in `extension` and in `bpe_training`. What a token of
-WordPiece is worth is not guessed from its count: every word that uses it is tokenized without it. A
-token of BPE or Unigram is worth its uses: each becomes two tokens at least. Of BPE only tokens that
-are in no merge of others are dropped, so that the merges that are left make what they made.
+`tests/oracle/extension.py` and `bpe_training.py` are the specification. The cost of a WordPiece
+token is measured: each word that uses it is tokenized without it. The cost of a token of BPE or
+Unigram is the number of its uses, because a use becomes two tokens or more. Only tokens of BPE that
+are in no merge of other tokens are removed, so the remaining merges build the same tokens.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ from wordpiece_core.training.extension import Each, check_is_wordpiece
 from wordpiece_core.training.rounds import Batch
 from wordpiece_core.training.train import parts_of, word_batch
 
-PART_DROPPED = 2  # half of what is still to go; less changes the cost by a hundredth of it
+PART_DROPPED = 2  # a pass removes half of the excess; smaller passes change costs by 1 %
 
 
 @dataclass(frozen=True, repr=False)
 class PruningResult(Summarized):
-    """A pruned vocabulary. `base`: the old tokenizer. `kept`: old ids of the kept tokens, in the
-    order of the new ids.
+    """A pruned vocabulary.
+
+    Attributes:
+        base: Specification of the old tokenizer.
+        kept: Old ids of the kept tokens, in the order of the new ids.
 
     >>> tok = Tokenizer(["[UNK]", "a", "##b", "ab", "abb"])
     >>> result = prune(tok, {"ab": 2, "abb": 1}, vocab_size=4)
@@ -114,7 +117,7 @@ def _each(words: pa.RecordBatch, work: Callable[[Batch], Batch]) -> Iterable[Bat
 
 
 def pruned(base: TokenizerSpec, vocab_size: int, each: Each) -> PruningResult:
-    """Prunes by the words of a table. OptionError as for `prune`."""
+    """Prune by the words of a table. Raises OptionError as `prune`."""
     check_size(base, vocab_size)
     if not isinstance(base.model, WordPiece):
         return _pruned_by_uses(base, vocab_size, each)
@@ -136,7 +139,7 @@ def pruned(base: TokenizerSpec, vocab_size: int, each: Each) -> PruningResult:
 
 
 def check_size(base: TokenizerSpec, vocab_size: int) -> None:
-    """OptionError if a vocabulary cannot be pruned to so many tokens."""
+    """Raise OptionError if a vocabulary cannot be pruned to this number of tokens."""
     if isinstance(base.model, WordPiece):
         check_is_wordpiece(base, "pruned")
     elif base.library is not None:
@@ -156,7 +159,7 @@ def check_size(base: TokenizerSpec, vocab_size: int) -> None:
 
 
 def _kept_always(base: TokenizerSpec, each: Each) -> set[int]:
-    """The ids of the special tokens, and of the tokens of one character that words hold."""
+    """Return the ids of the special tokens, and of the single characters of words."""
     characters: set[str] = set()
     for batch in each(lambda words: _characters(words, base.max_word_length)):
         characters.update(batch["character"].to_pylist())
@@ -174,8 +177,13 @@ def _characters(words: Batch, max_word_length: int) -> Batch:
 
 @dataclass(frozen=True)
 class _Losses:
-    """By token: how many more tokens the words would have without it, whether one could not be
-    segmented without it, and whether one is missing it."""
+    """Costs of removing tokens, by id.
+
+    Attributes:
+        more_tokens: Number of tokens by which the text grows without a token.
+        needed: Tokens without which a word could not be segmented.
+        missed: Removed tokens that a word needs.
+    """
 
     more_tokens: Sequence[int]
     needed: set[int]
@@ -220,8 +228,8 @@ def _pruned_by_uses(base: TokenizerSpec, vocab_size: int, each: Each) -> Pruning
 
 
 def _free(spec: TokenizerSpec) -> list[int]:
-    """The ids of the tokens without which all others are made as before: not special ones, nor
-    those of one character or byte."""
+    """Return the ids of tokens that can be removed: no special tokens, no single characters or
+    bytes, and no parts of other tokens."""
     assert isinstance(spec.model, Bpe | Unigram)
     parts = set(chain.from_iterable(spec.model.merges)) if isinstance(spec.model, Bpe) else set()
     stays = {*spec.special_tokens, *spec.roles.values(), *byte_tokens(True)}
@@ -231,7 +239,7 @@ def _free(spec: TokenizerSpec) -> list[int]:
 
 
 def _uses(spec: TokenizerSpec, each: Each) -> list[int]:
-    """How often the words use each token."""
+    """Return the number of uses of each token in the words."""
     tokenizer = Tokenizer.from_spec(spec)
 
     def counted(words: Batch) -> Batch:
@@ -249,7 +257,7 @@ def _uses(spec: TokenizerSpec, each: Each) -> list[int]:
 
 
 def _with_tokens(base: TokenizerSpec, kept: Sequence[int]) -> TokenizerSpec:
-    """The tokenizer with these tokens alone, and the merges or scores that are left."""
+    """Return the tokenizer with only these tokens, and the remaining merges or scores."""
     spec = replace(base, vocab=[base.vocab[i] for i in kept])
     new = {old: i for i, old in enumerate(kept)}
     if isinstance(base.model, Unigram):

@@ -1,7 +1,7 @@
 """Weights for groups of text, so that a large language does not crowd out the small ones.
 
 A group g with the share p_g of all words gets the share q_g = p_g^A / sum of all p^A, where A is
-the smoothing exponent: 1 leaves the shares as they are, 0 makes them equal, 0.7 is what
+the smoothing exponent: 1 keeps the shares, 0 makes them equal, 0.7 is what
 multilingual BERT was trained with (google-research/bert, multilingual.md). Each count of the group
 is multiplied by q_g / p_g, so that all counts still add up to about the same.
 """
@@ -18,10 +18,11 @@ _DIGITS = 60
 
 
 def smoothing_weights(words: Sequence[int], exponent: float) -> list[int]:
-    """The weights of groups with these numbers of words, in units of 2^-32, rounded half up. A
+    """Return the weights of groups with these numbers of words, in units of 2^-32, rounded half up.
+    A
     weight is at least 1 unit.
 
-    They are computed in decimals of 60 digits, which give the same result on every machine. A group
+    They are computed with 60 decimal digits, which gives the same result on every machine. A group
     without words has the weight 1.0. With the exponent 1 every weight is exactly 1.0.
 
     >>> [weight / 2**32 for weight in smoothing_weights([100, 300], 0.0)]

@@ -1,5 +1,5 @@
-"""What a training begins with, for any model: a pass over the words counts it, job and workers hand
-it on, and the rounds are made of it."""
+"""Start of a training, for any model: a pass over the words counts it, the job and its workers
+share it, and the rounds begin with it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from wordpiece_core.training.unigram import Characters, UnigramTraining, charact
 
 @dataclass(frozen=True)
 class MergingStart:
-    """What merging begins with. `split_tokens`: of all splits, each word's once."""
+    """Start of merging. `split_tokens`: number of tokens of all segmentations, with each word
+    counted once."""
 
     vocabulary: InitialVocabulary
     split_tokens: int
 
     def to_dict(self) -> dict[str, Any]:
-        """As values that JSON can hold."""
+        """Return values that JSON can hold."""
         tokenizer, model = self.vocabulary.tokenizer, self.vocabulary.model
         of_objects = {
             "model": model and vars(model),
@@ -37,7 +38,7 @@ class MergingStart:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> MergingStart:
-        """From what `to_dict` returns."""
+        """Return the start from the result of `to_dict`."""
         spec = value["tokenizer"]
         vocabulary = InitialVocabulary(
             value["tokens"],
@@ -52,18 +53,19 @@ class MergingStart:
 
 
 Start: TypeAlias = MergingStart | Characters
-"""What a training begins with: merging, or that of a unigram language model."""
+"""Start of a training: of merging, or of a unigram language model."""
 
 
 def start_passes(options: TrainingOptions, marks: str | None) -> Sequence[Pass]:
-    """The pass that counts what training begins with: its output is `symbols`. `marks`: see
-    `word_marks`."""
+    """Return the pass that counts the start of a training as its output `symbols`. `marks`: see
+    `TrainingOptions.word_marks`."""
     is_unigram = options.model == UNIGRAM
     return character_passes(options) if is_unigram else symbol_passes(options, marks)
 
 
 def start_of(symbols: Sum, options: TrainingOptions, marks: str | None) -> Start:
-    """Of the output of `start_passes`. OptionError if the vocabulary is too small."""
+    """Return the start from the output of `start_passes`. Raises OptionError if the vocabulary is
+    too small."""
     if options.model == UNIGRAM:
         return Characters.of(symbols.batch, options)
     vocabulary = initial_vocabulary(symbols.batch, options, marks)
@@ -71,7 +73,7 @@ def start_of(symbols: Sum, options: TrainingOptions, marks: str | None) -> Start
 
 
 def start_from_dict(value: Mapping[str, Any]) -> Start:
-    """From what `plain` of either gives."""
+    """Return the start from the result of `to_dict`."""
     kind = Characters if "characters" in value else MergingStart
     return kind.from_dict(value)
 
@@ -85,8 +87,13 @@ def algorithm_of(
     counting_memory: int | None = None,
     threads: int = 1,
 ) -> RoundAlgorithm:
-    """The training before its first round. `words`: in the table; `counting_memory`: bytes for the
-    tables of one worker; `threads`: of the driver."""
+    """Return the algorithm before its first round.
+
+    Args:
+        words: Number of words in the table.
+        counting_memory: Bytes for the tables of one worker.
+        threads: Number of threads of the driver.
+    """
     if isinstance(start, MergingStart):
         return Merging(
             start.vocabulary,

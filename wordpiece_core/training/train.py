@@ -42,7 +42,7 @@ from wordpiece_core.training.rounds import Batch, InMemory, RoundAlgorithm, make
 from wordpiece_core.training.starting import algorithm_of, start_of, start_passes
 from wordpiece_core.training.unigram import UnigramTraining
 
-WORDS_AT_ONCE = 1 << 18  # that become splits at a time
+WORDS_AT_ONCE = 1 << 18  # words that are segmented at a time
 MERGES, PIECES = "merges.parquet", "pieces.parquet"
 
 
@@ -187,8 +187,8 @@ class TrainingResult(Summarized):
         return WordPiece(options.prefix, options.max_word_length)
 
     def _bpe(self) -> Bpe:
-        """The merges as pairs of ids. A pair that was merged again, after other merges had made its
-        tokens anew, has the rank of its first merge."""
+        """Return the merges as pairs of ids. A pair that was merged again, because other merges had
+        rebuilt its tokens, has the rank of its first merge."""
         ids = {token: i for i, token in enumerate(self.vocab)}
         sides = (self.merges[name].to_pylist() for name in ("left", "right"))
         pairs = dict.fromkeys((ids[left], ids[right]) for left, right in zip(*sides, strict=True))
@@ -263,13 +263,13 @@ def _text_of_words(text: TextOptions | None, pre_tokenizer: Any) -> TextOptions:
 
 
 def parts_of(words: pa.RecordBatch) -> Iterator[Batch]:
-    """The words of a table in parts, as passes over words get them."""
+    """Yield the words of a table in parts, as passes read them."""
     for start in range(0, max(len(words), 1), WORDS_AT_ONCE):
         yield with_facts(words.slice(start, WORDS_AT_ONCE), first_rank=start)
 
 
 def training_result(algorithm: RoundAlgorithm, rounds: int) -> TrainingResult:
-    """The result of a training that is over."""
+    """Return the result of a finished training."""
     if isinstance(algorithm, UnigramTraining):
         return _unigram_result(algorithm, rounds)
     assert isinstance(algorithm, Merging)
@@ -298,7 +298,7 @@ def _merging_result(merging: Merging, rounds: int) -> TrainingResult:
 
 
 def word_batch(words: WordCounts) -> pa.RecordBatch:
-    """A word table as one batch of `word: string, count: int64`."""
+    """Return a word table as one batch of `word: string, count: int64`."""
     if isinstance(words, pa.RecordBatch):
         words = pa.Table.from_batches([words])
     if not isinstance(words, pa.Table):
@@ -320,7 +320,7 @@ def word_batch(words: WordCounts) -> pa.RecordBatch:
 
 
 def fewer_tokens(size: int, options: TrainingOptions) -> str | None:
-    """The warning if the vocabulary could not be filled, else None."""
+    """Return the warning if the vocabulary could not be filled, else None."""
     if size == options.vocab_size:
         return None
     is_unigram = options.model == UNIGRAM

@@ -1,5 +1,5 @@
-"""`tokenizer_config.json` and `special_tokens_map.json`: what `transformers` has beside the
-tokenizer itself."""
+"""`tokenizer_config.json` and `special_tokens_map.json`, which `transformers` reads next to a
+`tokenizer.json`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wordpiece_core.tokenizer.models import AddedToken, Layout, WordPiece
 from wordpiece_core.tokenizer.spec import ROLE_NAMES, TokenizerSpec
 from wordpiece_core.tokenizer.words import AS_IT_IS
 
-# The text options in a tokenizer_config.json, by the names they have there.
+# Text options by their names in a tokenizer_config.json.
 CONFIG_TEXT = {
     "do_lower_case": "lowercase",
     "strip_accents": "strip_accents",
@@ -36,13 +36,13 @@ UNCHANGED = (
     *("chat_template", "padding_side", "truncation_side", "clean_up_tokenization_spaces"),
     *("model_input_names", *MORE_TOKENS),
 )
-"""The keys of a tokenizer_config.json that are written as they were read."""
+"""Keys of a tokenizer_config.json that are written unchanged."""
 
 
 def with_unchanged(spec: TokenizerSpec, config: Json, chat_template: str | None) -> TokenizerSpec:
-    """Return the spec with what is written again of a `tokenizer_config.json`: the chat template,
-    the sides, and tokens with other roles than `ROLE_NAMES`. A `chat_template.jinja` wins over the
-    key."""
+    """Return the specification with the keys of a `tokenizer_config.json` that are written again:
+    the chat template, the sides, and tokens with other roles than `ROLE_NAMES`. A
+    `chat_template.jinja` wins over the key."""
     kept = {name: config[name] for name in UNCHANGED if name in config}
     others = {
         name: token
@@ -56,8 +56,8 @@ def with_unchanged(spec: TokenizerSpec, config: Json, chat_template: str | None)
 
 
 def config_files(spec: TokenizerSpec) -> dict[str, dict[str, Any]]:
-    """Both files, by name. They name only special tokens, because `transformers` makes those that
-    they name special."""
+    """Return both files by name. They name only added tokens, because `transformers` adds all
+    tokens in them."""
     special = {*spec.special_tokens}
     roles = {name: token for name, token in spec.roles.items() if token in special}
     config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
@@ -83,10 +83,9 @@ def chat_template(spec: TokenizerSpec) -> str | None:
 
 
 def with_config(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
-    """Return the spec of a vocabulary with what a config file next to it says.
+    """Return the specification of a vocabulary with the config file next to it.
 
-    Raises InputError for a token that is not in the vocabulary, or whose flags change how it is
-    found.
+    Raises InputError for a token that is not in the vocabulary, or whose flags change its search.
     """
     _check_split(config, path)
     roles = _roles_of_config(spec, config, path)
@@ -109,8 +108,8 @@ def with_config(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
 
 
 def check_text(spec: TokenizerSpec, config: Json, path: str) -> None:
-    """InputError if a config file says that text is normalized in another way than the
-    `tokenizer.json` next to it. For a PreTrainedTokenizerFast `transformers` ignores this."""
+    """Raise InputError if a config file has other text options than the `tokenizer.json` next to
+    it. For a PreTrainedTokenizerFast `transformers` ignores them."""
     if config.get("tokenizer_class") == "PreTrainedTokenizerFast" or spec.library is not None:
         return
     if _text_of_config(spec.text, config, path).for_kernel() != spec.text.for_kernel():
@@ -120,7 +119,7 @@ def check_text(spec: TokenizerSpec, config: Json, path: str) -> None:
 
 
 def with_roles(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
-    """Return the spec of a `tokenizer.json` with the roles of tokens that a config file says.
+    """Return the specification of a `tokenizer.json` with the roles of tokens in a config file.
     Everything else is as in the `tokenizer.json`."""
     _check_split(config, path)
     length = _max_length(config) or spec.model_max_length
@@ -131,7 +130,7 @@ def with_roles(spec: TokenizerSpec, config: Json, path: str) -> TokenizerSpec:
 
 
 def _max_length(config: Json) -> int | None:
-    """The maximum number of tokens of the model. `transformers` writes 10^30 for none."""
+    """Return the maximum number of tokens of the model. `transformers` writes 10^30 for none."""
     length = config.get("model_max_length")
     return length if isinstance(length, int) and 0 < length < 10**9 else None
 
@@ -145,8 +144,8 @@ def _check_split(config: Json, path: str) -> None:
 
 
 def _roles_of_config(spec: TokenizerSpec, config: Json, path: str) -> Mapping[str, str] | None:
-    """Return the roles of a tokenizer, with the roles that a config file says. The unknown token is
-    the model's."""
+    """Return the roles of a tokenizer with the roles in a config file. The unknown token is the
+    token of the model."""
     said = {n: _checked_content(config[n], path) for n in ROLE_NAMES if config.get(n) is not None}
     if isinstance(spec.model, WordPiece):
         for name, token in ROLES.items():
@@ -162,7 +161,7 @@ def _roles_of_config(spec: TokenizerSpec, config: Json, path: str) -> Mapping[st
 def _text_of_config(text: TextOptions, config: Json, path: str) -> TextOptions:
     options = dict(vars(text))
     if text == AS_IT_IS or text.pre_tokenizer == GPT2:
-        return text  # the model's own way, which these options do not change
+        return text  # these options do not change other normalizers
     for name, option in CONFIG_TEXT.items():
         value = config.get(name, options[option])
         if not (isinstance(value, bool) or (value is None and option == "strip_accents")):

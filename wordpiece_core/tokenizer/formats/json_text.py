@@ -1,4 +1,4 @@
-"""JSON of any origin: read with errors of one line, and written as all files here are."""
+"""JSON of any origin: read with errors on one line, and written in one form."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ TOO_DEEP = f"more than {MOST_DEPTH} lists and objects inside each other"
 
 
 def written(value: object) -> bytes:
-    """The bytes of a JSON file."""
+    """Return the bytes of a JSON file."""
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def parse(text: str, path: str) -> Json:
-    """The JSON object of a text. InputError, which names `path`, if it is none."""
+    """Return the JSON object of a text. Raises InputError, which names `path`, for anything
+    else."""
     try:
         value = json.loads(text, parse_float=as_tokenizers)
     except RecursionError as error:
@@ -40,9 +41,9 @@ def parse(text: str, path: str) -> Json:
 
 
 def as_tokenizers(number: str) -> float:
-    """Return a number as `tokenizers` reads it (serde_json): the digits that 64 bits hold, as a
-    float, divided by a power of ten. This is not always the nearest float, and where two
-    segmentations have the same score, the last bit decides."""
+    """Return a number as `tokenizers` reads it (serde_json): the digits that fit into 64 bits as a
+    float, divided by a power of ten. This is not always the nearest float, and the last bit decides
+    between two segmentations with the same score."""
     digits, _, exponent = number.lower().partition("e")
     whole, _, part = digits.lstrip("-").partition(".")
     kept, power = whole + part, int(exponent or 0)
@@ -60,7 +61,8 @@ def as_tokenizers(number: str) -> float:
 
 
 def _check_depth(value: Json, path: str) -> None:
-    """Refuses a value that is nested too deeply, which could overflow the stack later."""
+    """Raise InputError for a value that is nested too deeply, which could overflow the stack
+    later."""
     values: list[Any] = [value]
     for _ in range(MOST_DEPTH):
         objects = chain.from_iterable(v.values() for v in values if isinstance(v, dict))
@@ -72,8 +74,8 @@ def _check_depth(value: Json, path: str) -> None:
 
 
 def get(value: Json, name: str, kind: type[T], path: str, default: T | None = None) -> T:
-    """An entry of a JSON object. InputError if it has another type, or if it is missing and there
-    is no default."""
+    """Return an entry of a JSON object. Raises InputError for another type, and if it is missing
+    without a default."""
     found = value.get(name, default)
     if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
         wanted = {dict: "an object", list: "a list", str: "a string", int: "a whole number"}

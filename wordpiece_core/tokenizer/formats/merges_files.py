@@ -1,4 +1,5 @@
-"""GPT-2's two files: `vocab.json`, the ids of the tokens, and `merges.txt`, a merge a line."""
+"""GPT-2's two files: `vocab.json` with the ids of tokens, and `merges.txt` with one merge per
+line."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ VERSION = "#version: 0.2"
 
 
 def merges_files(spec: TokenizerSpec) -> dict[str, bytes]:
-    """Both files of a BPE tokenizer, by name."""
+    """Return both files of a BPE tokenizer by name."""
     assert isinstance(spec.model, Bpe)
     separated = {number for number, token in enumerate(spec.vocab) if re.search("[ \n\r]", token)}
     for pair in spec.model.merges:
@@ -35,7 +36,7 @@ def merges_files(spec: TokenizerSpec) -> dict[str, bytes]:
 
 
 def vocabulary_of(ids: Json, path: str, unk: str | None) -> list[str]:
-    """The tokens in id order, of an object with the id of each."""
+    """Return the tokens in id order, from an object with the id of each."""
     numbers = list(ids.values())
     if any(type(number) is not int for number in numbers) or sorted(numbers) != [*range(len(ids))]:
         raise InputError(f"{path}: the ids of the vocabulary are not 0 to {len(ids) - 1}")
@@ -45,7 +46,7 @@ def vocabulary_of(ids: Json, path: str, unk: str | None) -> list[str]:
 
 
 def parse_merges(text: str, path: str) -> list[tuple[str, str]]:
-    """The merges of a `merges.txt`, in order."""
+    """Return the merges of a `merges.txt` in order."""
     merges = []
     for number, line in enumerate(text.split("\n"), 1):
         line = line.removesuffix("\r")
@@ -61,8 +62,8 @@ def parse_merges(text: str, path: str) -> list[tuple[str, str]]:
 def merges_by_id(
     merges: list[tuple[str, str]], ids: dict[str, int], path: str
 ) -> list[tuple[int, int]]:
-    """Merges as pairs of ids, each once: `tokenizers` takes the last of equal ones. InputError for
-    one whose tokens, or whose result, are not in the vocabulary."""
+    """Return merges as pairs of ids, each once: `tokenizers` uses the last of equal ones. Raises
+    InputError for tokens that are not in the vocabulary."""
     found: dict[tuple[int, int], None] = {}
     for left, right in merges:
         for token in (left, right, left + right):

@@ -1,8 +1,8 @@
-"""SentencePiece's models: one file, of a protobuf message, with the pieces and how text is
-normalized.
+"""Models of SentencePiece: one file with a protobuf message, which has the pieces and the
+normalizer.
 
-A model of ours is written so that `sentencepiece` makes the same pieces of raw text. A unigram or
-bpe model of `sentencepiece` is read; what would make other ids is refused.
+Our models are written so that `sentencepiece` finds the same pieces in raw text. Unigram and bpe
+models of `sentencepiece` are read, and models with other ids are refused.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from wordpiece_core.tokenizer.words import check_words, words_of
 
 SPIECE = "spiece.model"
 MODEL_NAMES = (SPIECE, "tokenizer.model", "sentencepiece.bpe.model", "sentencepiece.model")
-NEVER_FOUND = (proto.UNKNOWN, proto.CONTROL, proto.UNUSED)  # in a text
-# The roles that such a model has, with the part of the names of its fields.
+NEVER_FOUND = (proto.UNKNOWN, proto.CONTROL, proto.UNUSED)  # types that are never found in texts
+# Roles of a model, with their names in its fields.
 ROLES = {"unk_token": "unk", "bos_token": "bos", "eos_token": "eos", "pad_token": "pad"}
-# Which role of BERT's is written as which of these, where a tokenizer has no such role itself.
+# BERT's roles that are written if a tokenizer lacks these roles.
 INSTEAD = {"bos_token": "cls_token", "eos_token": "sep_token"}
 
 
 def sentencepiece_model(spec: TokenizerSpec) -> bytes:
-    """Return the bytes of the model of a Unigram tokenizer, or of a tokenizer that was read from
-    such a model. Only a tokenizer that was read with a character map is written with one. Special
-    tokens are control symbols: `sentencepiece` does not look for them in texts."""
+    """Return the bytes of the model of a Unigram tokenizer, or of a tokenizer from such a model.
+    Only a tokenizer from a model with a character map is written with one. Special tokens are
+    control symbols, which `sentencepiece` does not find in texts."""
     assert isinstance(spec.model, Unigram | Bpe)
-    model = proto.model_class()()
+    model = proto.new_model()
     roles = spec.roles
     user_defined = user_defined_symbols(spec)
     control = {*spec.special_tokens, *roles.values()} - user_defined
@@ -75,7 +75,8 @@ def sentencepiece_model(spec: TokenizerSpec) -> bytes:
 
 
 def _scores(spec: TokenizerSpec) -> Sequence[float]:
-    """By id. Of BPE only their order counts: the token that the first merge makes has the best."""
+    """Return the scores by id. Only their order matters for BPE: the token of the first merge has
+    the best."""
     if isinstance(spec.model, Unigram):
         return spec.model.scores
     assert isinstance(spec.model, Bpe)
@@ -87,7 +88,7 @@ def _scores(spec: TokenizerSpec) -> Sequence[float]:
 
 
 def user_defined_symbols(spec: TokenizerSpec) -> set[str]:
-    """The user-defined symbols of a model that was read from one of sentencepiece."""
+    """Return the user-defined symbols of a model of sentencepiece."""
     if isinstance(spec.model, Unigram):
         return {spec.vocab[i] for i in spec.model.user_defined}
     return {token.content for token in spec.added_tokens if token.normalized}
@@ -116,8 +117,8 @@ def _kind(token: str, unk: str | None, control: set[str], of_bytes: set[str]) ->
 
 
 def read_model(data: bytes, path: str) -> TokenizerSpec:
-    """The tokenizer of a model's bytes. InputError, which names `path`, for what is no such model,
-    and for one whose pieces could not be made here."""
+    """Return the tokenizer of the bytes of a model. Raises InputError, which names `path`, for
+    other bytes, and for a model with other ids."""
     try:
         model = proto.parsed(data)
     except ValueError as error:
@@ -175,7 +176,8 @@ def _finite_scores(model: Any, path: str) -> list[float]:
 
 
 def _bpe(model: Any, path: str) -> Bpe:
-    """The merges that make the pieces of a bpe model, which have scores, not merges."""
+    """Return the merges that build the pieces of a bpe model, which has scores instead of
+    merges."""
     scores = _finite_scores(model, path)
     for piece in model.pieces:
         if piece.type == proto.UNUSED:

@@ -13,7 +13,7 @@ from wordpiece_core.tokenizer.models import MOST_IDS
 from wordpiece_core.tokenizer.spec import TokenizerSpec
 
 TEKKEN = "tekken.json"
-# The special tokens of files that do not list them.
+# Special tokens of files without a list of them.
 _FIRST = (
     *("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"),
     *("[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]"),
@@ -23,14 +23,14 @@ _FIRST = (
 
 
 def is_tekken(value: Json) -> bool:
-    """Whether the JSON of a file is a `tekken.json`."""
+    """Return True for the JSON of a `tekken.json`."""
     return isinstance(value.get("vocab"), list) and isinstance(value.get("config"), dict)
 
 
 def read_tekken(value: Json, path: str) -> TokenizerSpec:
-    """The tokenizer with the ids of `mistral_common`: special tokens first, then as many of
-    the tokens as the size of the vocabulary allows. InputError, which names `path`, for a file that
-    is not complete."""
+    """Return the tokenizer with the ids of `mistral_common`: special tokens first, then as many
+    tokens as fit into the vocabulary. Raises InputError, which names `path`, for an incomplete
+    file."""
     config = get(value, "config", dict, path)
     size = get(config, "default_vocab_size", int, path)
     count = get(config, "default_num_special_tokens", int, path)
@@ -62,7 +62,7 @@ def encoding_of_tekken(value: Json, path: str) -> Encoding:
 
 
 def _special(value: Json, count: int, path: str) -> dict[str, int]:
-    """The special tokens and their ids."""
+    """Return the special tokens and their ids."""
     usual = [{"rank": rank, "token_str": token} for rank, token in enumerate(_FIRST)]
     listed = get(value, "special_tokens", list, path, usual)
     names = {number: f"<SPECIAL_{number}>" for number in range(count)}

@@ -1,9 +1,10 @@
-"""Files of ranks, as tiktoken has them: on each line the bytes of a token, in base64, and its rank,
-which is its id.
+"""Files of ranks of tiktoken: each line has the bytes of a token in base64, and its rank, which is
+its
+id.
 
-Such a file has neither the regular expression that splits texts into pieces nor the special tokens.
-The libraries that read it have them by the name of the encoding, which is often the name of the
-file: `cl100k_base.tiktoken`. A `tekken.json` has them itself (`tekken`).
+These files have neither the regular expression of pieces nor the special tokens. The libraries that
+read them know both by the name of the encoding, which is often the name of the file:
+`cl100k_base.tiktoken`. A `tekken.json` has both (`tekken`).
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from wordpiece_core.errors import InputError, OptionError, opt, shown
 from wordpiece_core.options import ENCODING_NAMES, END_OF_TEXT
 from wordpiece_core.symbols import BYTE_CHARACTERS
 from wordpiece_core.text_parts import (
-    CL100K_CUT,
-    GPT2_CUT,
-    LLAMA3_CUT,
-    O200K_CUT,
-    QWEN2_CUT,
+    CL100K_PATTERN,
+    GPT2_PATTERN,
+    LLAMA3_PATTERN,
+    O200K_PATTERN,
+    QWEN2_PATTERN,
     split,
 )
 from wordpiece_core.tokenizer.models import MOST_IDS, AddedToken, Bpe
@@ -34,13 +35,13 @@ from wordpiece_core.tokenizer.vocabulary import check_vocabulary
 from wordpiece_core.tokenizer.words import check_words, words_of
 
 ENDING = ".tiktoken"
-RANK_NAMES = ("qwen.tiktoken", "tokenizer.model")  # of files in directories
+RANK_NAMES = ("qwen.tiktoken", "tokenizer.model")  # names of files in directories
 END_OF_PROMPT = "<|endofprompt|>"
 _LINE = re.compile(rb"([A-Za-z0-9+/]+={0,2}) ([0-9]{1,9})")
 
 
 class Encoding(NamedTuple):
-    """What a library knows of an encoding by its name.
+    """The parts of an encoding that its file lacks.
 
     Args:
         pattern: The regular expression of pieces.
@@ -57,7 +58,7 @@ _FILL_IN = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 
 
 def _reserved(special_tokens: dict[str, int], first: int, end: int) -> dict[str, int]:
-    """Special tokens, with a reserved one for each other id."""
+    """Return special tokens, with a reserved token for each other id."""
     free = {*range(first, end)} - {*special_tokens.values()}
     return special_tokens | {f"<|reserved_{number}|>": number for number in sorted(free)}
 
@@ -81,28 +82,28 @@ _HARMONY = {
 }
 _CHAT = (END_OF_TEXT, "<|im_start|>", "<|im_end|>", *(f"<|extra_{n}|>" for n in range(205)))
 _OF_NAMES = (
-    # Of most expressions tiktoken has a faster form, which gives the same pieces.
-    Encoding(GPT2_CUT, {END_OF_TEXT: 50_256}),
-    Encoding(GPT2_CUT, {END_OF_TEXT: 50_256}),
+    # tiktoken has faster forms of most patterns, with the same pieces.
+    Encoding(GPT2_PATTERN, {END_OF_TEXT: 50_256}),
+    Encoding(GPT2_PATTERN, {END_OF_TEXT: 50_256}),
     Encoding(
-        CL100K_CUT,
+        CL100K_PATTERN,
         {END_OF_TEXT: 100_257, **_numbered(_FILL_IN, 100_258), END_OF_PROMPT: 100_276},
     ),
-    Encoding(O200K_CUT, {END_OF_TEXT: 199_999, END_OF_PROMPT: 200_018}),
+    Encoding(O200K_PATTERN, {END_OF_TEXT: 199_999, END_OF_PROMPT: 200_018}),
     # In tiktoken, 200018 is also the id of <|reserved_200018|>. Here an id has one token.
-    Encoding(O200K_CUT, _reserved(_HARMONY, 200_000, 201_088)),
-    Encoding(LLAMA3_CUT, _llama3()),
-    Encoding(QWEN2_CUT, _numbered(_CHAT, 151_643), "NFC"),
+    Encoding(O200K_PATTERN, _reserved(_HARMONY, 200_000, 201_088)),
+    Encoding(LLAMA3_PATTERN, _llama3()),
+    Encoding(QWEN2_PATTERN, _numbered(_CHAT, 151_643), "NFC"),
 )
 ENCODINGS = dict(zip(ENCODING_NAMES, _OF_NAMES, strict=True))
 KNOWN_FILES = {
     "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55": "llama3",
 }
-"""The encodings of files that are published as `tokenizer.model`, by their SHA-256."""
+"""Encodings of files that are published as `tokenizer.model`, by their SHA-256."""
 
 
 def is_ranks(data: bytes) -> bool:
-    """Whether the bytes of a file are ranks: its first lines have base64 and a number.
+    """Return True for the bytes of a file of ranks: its first lines have base64 and a number.
 
     >>> is_ranks(b"IQ== 0\\nIg== 1\\n"), is_ranks(b"[UNK]\\nthe\\n")
     (True, False)
@@ -112,15 +113,15 @@ def is_ranks(data: bytes) -> bool:
 
 
 def read_ranks(data: bytes, name: str, path: str) -> TokenizerSpec:
-    """The tokenizer of an encoding, with the ids of the library that reads its file.
+    """Return the tokenizer of an encoding, with the ids of the library that reads its file.
 
     Args:
-        data: What the file holds.
-        name: The name of the encoding, or of its file.
-        path: What errors name.
+        data: The bytes of the file.
+        name: Name of the encoding, or of the file.
+        path: The path in errors.
 
-    Raises OptionError if the encoding is not known, and InputError for a line that is not a token
-    and its rank.
+    Raises OptionError for an unknown encoding, and InputError for a line that is not a token and
+    its rank.
     """
     encoding, ranks = encoding_of(data, name, path), ranks_of(data, path)
     tokens = [b""] * (1 + max(ranks.values()))
@@ -130,8 +131,8 @@ def read_ranks(data: bytes, name: str, path: str) -> TokenizerSpec:
 
 
 def encoding_of(data: bytes, name: str, path: str) -> Encoding:
-    """Return the encoding of a file of ranks by its name, or by the digest of a known file. Takes
-    and raises the same as `read_ranks`."""
+    """Return the encoding of a file of ranks by its name, or by the digest of a known file.
+    Arguments and errors: see `read_ranks`."""
     name = name.removesuffix(ENDING)
     if name not in ENCODINGS:
         name = KNOWN_FILES.get(sha256(data).hexdigest(), name)
@@ -145,9 +146,9 @@ def encoding_of(data: bytes, name: str, path: str) -> Encoding:
 
 
 def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> TokenizerSpec:
-    """The tokenizer of the tokens of an encoding, by their ids, which are also their ranks.
-    b"" for an id that no token has. InputError, which names `path`, for an id that is also that of
-    a special token, and if there is no token for a byte."""
+    """Return the tokenizer of the tokens of an encoding by id, which is also the rank; b"" for an
+    id without a token. Raises InputError, which names `path`, for an id with two tokens, and for a
+    byte without a token."""
     special = {number: token for token, number in encoding.special_tokens.items()}
     tokens = [*tokens, *[b""] * (1 + max(special, default=-1) - len(tokens))]
     taken = [number for number in special if tokens[number]]
@@ -160,7 +161,7 @@ def spec_of_tokens(tokens: Sequence[bytes], encoding: Encoding, path: str) -> To
         raise InputError(f"{path}: no token for byte {min(missing)}; the file may be truncated")
     merges = _kernel.merges_of_ranks(list(tokens), range(len(tokens)))
     names = ["".join(BYTE_CHARACTERS[byte] for byte in token) for token in tokens]
-    # Ids that no token has: their names have a space, which no text of bytes has here.
+    # Names of ids without a token have a space, which byte tokens never have.
     vocab = [token or special.get(number, f"unused {number}") for number, token in enumerate(names)]
     check_vocabulary(vocab, path, unk=None)
     form = encoding.normalizer
