@@ -34,7 +34,7 @@ NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
 
 def model_proto(pieces: Sequence[tuple[str, float, int]], *, byte_fallback: bool) -> bytes:
     """A model of sentencepiece, without a map of characters."""
-    model = sentencepiece_proto.model_class()()
+    model = sentencepiece_proto.new_model()
     for piece, score, kind in pieces:
         model.pieces.add(piece=piece, score=score, type=kind)
     model.trainer_spec.model_type = sentencepiece_proto.UNIGRAM

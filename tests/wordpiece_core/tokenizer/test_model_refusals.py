@@ -20,7 +20,7 @@ from tests.wordpiece_core.tokenizer.test_tokenizer_reading import check_refused_
 from wordpiece_core.tokenizer.formats import sentencepiece_proto as proto
 
 Change = Callable[[dict[str, Any]], Any]
-LLAMA3_CUT = {"type": "Split", "pattern": {"Regex": r"\p{L}+"}, "behavior": "Isolated"}
+LLAMA3_PATTERN = {"type": "Split", "pattern": {"Regex": r"\p{L}+"}, "behavior": "Isolated"}
 BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 
 
