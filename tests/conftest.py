@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and settings of all tests."""
 
 import os
 import shutil
@@ -16,8 +16,8 @@ MEMORY, NEEDED_BYTES = Path("/dev/shm"), 2 << 30
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > NEEDED_BYTES:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
-# How many examples Hypothesis draws; `make soak` asks for the profile "soak". A busy machine is no
-# failure.
+# Numbers of examples of Hypothesis; `make soak` uses the profile "soak". There is no deadline,
+# because machines may be busy.
 for name, examples in (("quick", 40), ("soak", 600)):
     settings.register_profile(
         name,
@@ -38,8 +38,8 @@ for number, handler in (
 
 @pytest.fixture(scope="session", autouse=True)
 def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Puts temporary files among those of the tests, which pytest deletes. Processes that are
-    killed leave some, and so does Beam where it starts a server."""
+    """Create temporary files in the directory of the tests, which pytest deletes. Processes that
+    are killed leave theirs."""
     before, folder = os.environ.get("TMPDIR"), str(tmp_path_factory.mktemp("temporary"))
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     yield

@@ -46,7 +46,7 @@ PUBLIC = {
 
 @pytest.fixture(autouse=True)
 def in_a_directory_with_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where `corpus/a.txt` is."""
+    """Create the directory with `corpus/a.txt`."""
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "a.txt").write_text("hug hugs hug\nhug pug pun hugs\nhug hugs\n")
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Headless Chromium by Playwright. It is the one that is installed; none is downloaded."""
+"""Headless Chromium by Playwright, from an existing installation; none is downloaded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """The browser that the variable CHROMIUM names, or one that is installed."""
+    """Return the browser in the variable CHROMIUM, or an installed one."""
     program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     assert program, "needs Chromium; install it, or name its program in the variable CHROMIUM"
     with sync_playwright() as playwright:

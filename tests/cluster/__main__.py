@@ -2,13 +2,13 @@
 
     python -m tests.cluster [--list] [--smoke] [--open] [WORD...]
 
-runs the cases whose names hold all the words, and prints a table of them. It exits with 1 if one of
-them failed or wrote other bytes than a local run.
+runs the cases whose names contain all words, and prints a table of them. It exits with 1 if a case
+fails or writes other bytes than a local run.
 
-Everything runs in namespaces of its own, with no network but a loopback interface: Beam's job
-server listens on all interfaces, whatever it is told. When the suite ends, or is killed, the kernel
-ends all processes that it has started. `--open` does without, for machines where namespaces cannot
-be made and that nobody else can reach.
+Everything runs in its own namespaces, whose only network is a loopback interface, because Beam's
+job server listens on all interfaces. When the suite ends, or is killed, the kernel kills all
+processes in them. `--open` runs without namespaces, for machines that lack them and that nobody
+else can reach.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _all_cases() -> list[Case]:
-    """The cases, those of a cluster together."""
+    """Return the cases, ordered by cluster."""
     found = cases.all_cases()
     clusters = list(dict.fromkeys(case.cluster for case in found))
     return sorted(found, key=lambda case: clusters.index(case.cluster))

@@ -40,10 +40,10 @@ from .servers import (
 from .stores import AZURE, GOOGLE, HUB, S3, S3_QUERY, STORES
 from .streams import StreamError
 
-HANGS = 300.0  # seconds after which a command counts as one that does not end
-STARTS = 60.0  # seconds after which a command counts as one that does not start
-INTERRUPTED, FAILED = 130, 1  # the exit status
-LEAST_KILLS = 4  # of a case that is killed again and again
+HANGS = 300.0  # timeout of a command in seconds
+STARTS = 60.0  # timeout of the start of a command in seconds
+INTERRUPTED, FAILED = 130, 1  # exit statuses
+LEAST_KILLS = 4  # minimum number of kills of a case
 MANIFESTS = {"_manifest.json", ".manifest.json"}
 OF_THE_RUN = {"run.json", ".run.json"}  # the files that differ between runs
 
@@ -61,7 +61,7 @@ JOBS: dict[str, tuple[str, ...]] = {
     BPE: ("train", "text", "--model=bpe", "--vocab-size=200", "--round-budget=0.5"),
     UNIGRAM: ("train", "text", "--model=unigram", "--vocab-size=300", "--round-budget=0.5"),
 }
-"""The calls, without their output. `text`, `words` and `tokenizer` are places."""
+"""Arguments of the jobs, without their outputs. `text`, `words` and `tokenizer` are places."""
 PLACES = ("text", "words", "tokenizer")
 STREAMS = {
     "stream of files": streams.files_as_they_come,
@@ -76,7 +76,7 @@ NO_FAULT = "none"
 TASK_MANAGER, ALL_TASK_MANAGERS = "TaskManager killed", "all TaskManagers killed"
 WORKER, DRIVER, TERMINATE = "worker killed", "driver killed", "driver terminated"
 JOB_MANAGER, JOB_SERVER = "JobManager killed", "job server killed"
-EXECUTOR = "executor killed"  # and its worker, as a machine that fails does
+EXECUTOR = "executor killed"  # with its worker, like a failing machine
 AGAIN_AND_AGAIN = "killed again and again"
 
 PAUSE_BEFORE = {
@@ -94,7 +94,7 @@ names, so the number is 1 there.)"""
 
 @dataclass(frozen=True)
 class Case:
-    """A command, where it runs, and what happens to it."""
+    """A command, its cluster and its fault."""
 
     job: str
     cluster: str
@@ -104,12 +104,12 @@ class Case:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What the table shows of it."""
+        """Return the cells of its row in the table."""
         return self.job, f"{self.cluster}, {self.workers}", self.files, self.fault
 
     @property
     def name(self) -> str:
-        """Its columns, as one line."""
+        """Its columns on one line."""
         return " | ".join(self.columns)
 
 
@@ -118,8 +118,8 @@ SMOKE = [Case("count", PRISM, LOOPBACK), Case("encode", EMBEDDED_FLINK, PROCESS)
 
 
 def all_cases() -> list[Case]:
-    """The cases, those of a cluster together. On embedded Flink each kind of files and of workers
-    meets several jobs."""
+    """Return the cases, ordered by cluster. On embedded Flink each kind of files and workers is
+    combined with several jobs."""
     cases = []
     for store in (GOOGLE, AZURE, HUB):
         for job in ("count", "train in rounds", "encode", LAYOUT):
@@ -152,7 +152,7 @@ def all_cases() -> list[Case]:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where the suite works: its inputs, what local runs write, and the servers."""
+    """Environment of the suite: its inputs, the results of local runs, and the servers."""
 
     directory: Path
     servers: Servers
@@ -163,21 +163,21 @@ class Bench:
         return self.directory / "local"
 
     def place(self, name: str, files: str) -> str:
-        """What the command is given for a place."""
+        """Return the argument of the command for a place."""
         if files in STORES:
             return STORES[files].uri(name)
         return name if files == RELATIVE else str(self.local / name)
 
     def files(self, name: str, files: str) -> dict[str, bytes]:
-        """The files below a place, with their bytes."""
+        """Return the files below a place with their bytes."""
         return STORES[files].files(name) if files in STORES else files_below(self.local / name)
 
     def with_places(self, args: Sequence[str], files: str) -> list[str]:
-        """Arguments, with what the command is given for places."""
+        """Return arguments with places replaced."""
         return [self.place(arg, files) if arg in PLACES else arg for arg in args]
 
     def command(self, job: str, files: str, output: str) -> list[str]:
-        """The command of a job, without what goes to Beam."""
+        """Return the command of a job, without arguments for Beam."""
         args = self.with_places(JOBS[job], files)
         if job == "train in rounds":
             args += ["--work-dir", self.place(f"{output}-work", files)]
@@ -186,7 +186,7 @@ class Bench:
     def start(
         self, args: Sequence[str], files: str, program: Sequence[str] = ("-m", "pipelines")
     ) -> subprocess.Popen[str]:
-        """Starts the command, as a user does, in the directory of local files."""
+        """Start the command like a user, in the directory of local files."""
         return subprocess.Popen(
             [sys.executable, *program, *args],
             cwd=self.local,
@@ -257,7 +257,7 @@ class CaseError(Exception):
 
 
 def _must_end(running: subprocess.Popen[str], status: int) -> None:
-    """Waits for a command. CaseError unless it ends with an exit status."""
+    """Wait for a command. Raises CaseError unless it ends with an exit status."""
     try:
         said, _ = running.communicate(timeout=HANGS)
     except subprocess.TimeoutExpired:
@@ -269,8 +269,8 @@ def _must_end(running: subprocess.Popen[str], status: int) -> None:
 
 
 def _must_run(running: subprocess.Popen[str]) -> None:
-    """Waits for a line of a command that says that its pipeline is running, as it has one every few
-    seconds. CaseError if there is none. (How much is done, Flink's job server tells in the end.)"""
+    """Wait for a line of progress of a command, which appears every few seconds. Raises CaseError
+    without one. (Flink's job server reports progress only at the end.)"""
     end, lines = time.monotonic() + STARTS, [""]
     while ": running" not in lines[-1]:
         lines.append(running.stdout.readline() if running.stdout else "")
@@ -285,7 +285,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Run:
-    """A case that runs."""
+    """A running case."""
 
     case: Case
     bench: Bench
@@ -295,7 +295,7 @@ class Run:
         self.pauses = self.bench.directory / f"{self.output}-pauses"
 
     def run(self) -> None:
-        """Runs it. CaseError if the command ends otherwise than it must, or writes other bytes."""
+        """Run the case. Raises CaseError for another exit status, or other bytes."""
         if self.case.job in STREAMS:
             directory = self.bench.directory / self.output
             tokenizer = self.bench.local / "tokenizer"
@@ -316,7 +316,7 @@ class Run:
         return self.bench.start([*self._command(), *beam_args], self.case.files)
 
     def _kill_again_and_again(self) -> None:
-        """Each run makes some more changes to the store than the one before it, until one ends."""
+        """Kill run after run, each after some more changes of the store, until one ends."""
         for number in range(2, 100, 3):
             how = [stopping.__file__, "KILL", str(number), f"/{self.output}"]
             running = self.bench.start(self._command(), self.case.files, how)
@@ -363,13 +363,13 @@ class Run:
     # --- Faults ----------------------------------------------------------------------------------
 
     def _run_with_fault(self) -> None:
-        """The fault happens while a worker waits. That worker goes on when all is over, and may
-        change nothing then; nor may what else is left of the job."""
+        """Cause the fault while a worker waits. This worker continues after the end of the job, and
+        must not change anything then, like any other rest of the job."""
         self.pauses.mkdir()
         running = self._start(pausing=True)
         try:
             worker, parent = self._paused(running)
-            # (The one range of words in a training waits, so there is nothing to tell.)
+            # (The only range of words in a training waits, so it makes no progress.)
             if self.case.fault == WORKER and self.case.job in ("count", "encode"):
                 _must_run(running)
             self._fault(running, worker, parent)
@@ -381,7 +381,7 @@ class Run:
         self._check()
 
     def _paused(self, running: subprocess.Popen[str]) -> tuple[int, int]:
-        """The ids of the worker that waits and of its parent."""
+        """Return the ids of the waiting worker and of its parent."""
         note = self.pauses / pauses.PAUSED
         self._wait(lambda: _has_text(note) or running.poll() is not None, "no worker came there")
         if running.poll() is not None:
@@ -419,7 +419,7 @@ class Run:
         _must_end(running, 0)
 
     def _is_idle(self) -> bool:
-        """Whether the cluster has no job."""
+        """Return True if the cluster has no job."""
         return self.case.cluster != FLINK or _states() <= {"FINISHED", "CANCELED", "FAILED"}
 
     def _wait(self, is_so: Callable[[], bool], else_: str) -> None:
@@ -436,16 +436,16 @@ def _states() -> set[str]:
 
 
 def _is_there(process: int) -> bool:
-    """Whether a process runs. One that has ended, and that nobody has waited for, does not."""
+    """Return True if a process runs. A zombie does not."""
     with suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
 
 
 def _runs(name: str) -> bool:
-    """Whether a process of that name runs."""
+    """Return True if a process of this name runs."""
     for path in Path("/proc").glob("[0-9]*/comm"):
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             if path.read_text().strip() == name and _is_there(int(path.parent.name)):
                 return True
     return False
@@ -458,7 +458,7 @@ def _has_text(path: Path) -> bool:
 
 
 def timed(run: Run) -> tuple[float, str | None]:
-    """Runs a case. The seconds it took, and what went wrong, if anything."""
+    """Run a case. Returns the seconds, and the fault, if there is one."""
     began = time.monotonic()
     fault = None
     try:

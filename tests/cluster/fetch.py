@@ -16,7 +16,7 @@ GO_PROGRAMS = {
     "fake-gcs-server": "github.com/fsouza/fake-gcs-server@v1.56.1",
     "prism": "github.com/apache/beam/sdks/v2/go/cmd/prism@v2.77.0",
 }
-"""Programs in Go, with their versions. Prism's is that of Beam in Python."""
+"""Programs in Go, with their versions. Prism has the version of Beam in Python."""
 AZURITE = "azurite@3.35.0"
 
 
@@ -41,7 +41,7 @@ def check_tools() -> None:
 
 
 def fetch_all() -> None:
-    """Fetches what is not there."""
+    """Fetch missing programs."""
     for pom in sorted(LIBRARIES.glob("*/pom.xml")):
         classpath(pom.parent.name)
     for name in GO_PROGRAMS:

@@ -38,7 +38,7 @@ def enter(module: str) -> None:
 
 
 def are_entered() -> bool:
-    """Whether this process is in namespaces of its own."""
+    """Return True if this process is in its own namespaces."""
     return INSIDE in os.environ
 
 

@@ -1,6 +1,6 @@
-"""The servers of the suite: Flink, Beam's job servers, worker pools, and those of the stores.
+"""Servers of the suite: Flink, Beam's job servers, worker pools, and stores.
 
-All of them listen on the loopback interface of the suite's own network namespace, at fixed ports.
+All of them listen on the loopback interface in the network namespace of the suite, at fixed ports.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from . import stores
 from .fetch import LIBRARIES, azurite, classpath, go_program
 
 HERE = Path(__file__).parent
-PATIENCE = 120.0  # seconds in which a server must be up
+PATIENCE = 120.0  # timeout of the start of a server in seconds
 
 LOCAL_BEAM, PRISM = "local Beam", "Prism"
 EMBEDDED_FLINK, FLINK, SPARK = "embedded Flink", "Flink", "Spark"
 FLINK_JOB_SERVER = "org.apache.beam.runners.flink.FlinkJobServerDriver"
 JOB_SERVER = 8099
-REST = 8081  # of the JobManager
+REST = 8081  # port of the JobManager
 POOL = 50000
 SPARK_MASTER = 7077
-KAFKA = 9092  # and its controller at the next one
+KAFKA = 9092  # its controller has the next port
 EXPANSION = 8097
 
 OPENED = (
@@ -58,16 +58,16 @@ TASK_MANAGER_MEMORY = {
     "memory.jvm-overhead.min": "192mb",
     "memory.jvm-overhead.max": "192mb",
 }
-"""What Flink's scripts work out from the size of the process."""
+"""Settings that Flink's scripts compute from the size of the process."""
 
 
 class ServerError(Exception):
-    """A server did not come up."""
+    """A server did not start."""
 
 
 @dataclass
 class Server:
-    """A process of the suite, in a session of its own, with a log."""
+    """A process of the suite, in its own session, with a log."""
 
     name: str
     command: Sequence[str]
@@ -84,12 +84,12 @@ class Server:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self.environment,
-                cwd=self.directory,  # where no driver is
+                cwd=self.directory,  # not the directory of a driver
                 start_new_session=True,
             )
 
     def wait_for(self, is_up: Callable[[], bool]) -> None:
-        """Waits until it is up. ServerError if it ends before that, or takes too long."""
+        """Wait until the server is up. Raises ServerError if it ends before, or takes too long."""
         end = time.monotonic() + PATIENCE
         while not is_up():
             if self.process.poll() is not None or time.monotonic() > end:
@@ -98,49 +98,49 @@ class Server:
             time.sleep(0.1)
 
     def kill(self) -> None:
-        """Kills the process, as a machine that fails does, but not what it has started."""
+        """Kill the process like a failing machine, but not its children."""
         self.process.kill()
         self.process.wait()
 
     def stop(self) -> None:
-        """Kills the process and all that it has started. (Flink takes seconds to end by itself.)"""
+        """Kill the process and its children. (Flink takes seconds to end.)"""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
 
 def is_open(port: int) -> bool:
-    """Whether something listens at a port of this machine."""
+    """Return True if a process listens at a port of this machine."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False
 
 
 def java(name: str, main: str, *args: object, heap: str = "800m") -> list[str]:
-    """The command of a Java program, with the libraries of that name."""
+    """Return the command of a Java program with its libraries."""
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
     logging = [
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
         "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
     ]
-    # With Beam's parts in its own libraries, Flink need not load them anew for each job.
+    # With Beam in its libraries, Flink does not load it again for each job.
     path = ":".join(map(classpath, ("flink", "beam-flink") if name == "flink" else (name,)))
     options = [*QUICK, f"-Xmx{heap}", *opened, *logging]
     return ["java", *options, "-cp", path, main, *map(str, args)]
 
 
 class Servers:
-    """All servers that have been started, which are stopped together."""
+    """All started servers, which are stopped together."""
 
     def __init__(self, directory: Path, network: str = NETWORK) -> None:
-        """`network`: how much memory a TaskManager has for buffers between tasks."""
+        """Create no servers yet. `network`: memory of a TaskManager for buffers between tasks."""
         self.directory, self.network = directory, network
         self.running: dict[str, Server] = {}
         self.cluster = ""
 
     def start(self, name: str, command: Sequence[str], **more: str) -> Server:
-        """Starts a server under a name. `more`: variables of its environment."""
+        """Start a server under a name. `more`: variables of its environment."""
         log, scratch = self.directory / f"{name}.log", self.directory / "scratch"
         scratch.mkdir(exist_ok=True)
         options = {"JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={scratch}"}
@@ -149,19 +149,19 @@ class Servers:
         return server
 
     def properties(self, name: str, settings: Mapping[str, object]) -> Path:
-        """A file of settings as Java programs read it."""
+        """Write a file of settings for Java programs."""
         path = self.directory / f"{name}.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         return path
 
     def stop(self, *, but: Collection[str] = ()) -> None:
-        """Stops all servers, the last one first. `but`: the names of those that go on."""
+        """Stop all servers, the last one first. `but`: names of servers to keep."""
         for name in reversed([name for name in self.running if name not in but]):
             self.running.pop(name).stop()
 
     def have_up(self, cluster: str, *, pool: bool) -> None:
-        """Starts a cluster, and a pool of workers, unless they are up. The cluster before it is
-        stopped: the two would need more memory than small machines have."""
+        """Start a cluster and a pool of workers, unless they are up. The cluster before is stopped,
+        because small machines lack the memory for both."""
         if cluster != self.cluster:
             self.stop(but=stores.STORES)
             self.cluster = cluster
@@ -178,7 +178,7 @@ class Servers:
     # --- Beam and Flink --------------------------------------------------------------------------
 
     def start_job_server(self, library: str, *program: str, **more: str) -> None:
-        """Starts a job server of Beam. `program`: its class and options of its own."""
+        """Start a job server of Beam. `program`: its class and its options."""
         ports = [f"--job-port={JOB_SERVER}", f"--artifact-port={JOB_SERVER - 1}"]
         where = ["--job-host=127.0.0.1", *ports, "--expansion-port=-1"]
         staged = f"--artifacts-dir={self.directory / 'staged'}"
@@ -186,12 +186,12 @@ class Servers:
         self.start("job-server", command, **more).wait_for(lambda: is_open(JOB_SERVER))
 
     def start_embedded(self) -> None:
-        """Starts a job server that runs Flink in its own process."""
+        """Start a job server that runs Flink in its own process."""
         flink = ["--flink-master=[local]", f"--flink-conf-dir={HERE / 'embedded'}"]
         self.start_job_server("beam-flink", FLINK_JOB_SERVER, *flink)
 
     def start_spark(self) -> None:
-        """Starts a master of Spark, workers, which start an executor each, and a job server."""
+        """Start a master of Spark, workers with one executor each, and a job server."""
         home = self.directory / "spark"
         home.mkdir(exist_ok=True)
         with suppress(FileExistsError):
@@ -209,7 +209,7 @@ class Servers:
         self.start_job_server("beam-spark", driver, f"--spark-master-url=spark://{url}")
 
     def start_flink(self) -> None:
-        """Starts a JobManager, its TaskManagers, and a job server for them."""
+        """Start a JobManager, its TaskManagers, and a job server for them."""
         manager = self.start_job_manager()
         for number in range(1, TASK_MANAGERS + 1):
             self.start_task_manager(number)
@@ -217,25 +217,25 @@ class Servers:
         self.start_in_flink_client()
 
     def start_job_manager(self) -> Server:
-        """Starts a JobManager."""
+        """Start a JobManager."""
         main = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
         return self.start("jobmanager", java("flink", main, "--configDir", HERE))
 
     def replace_job_server(self) -> None:
-        """Kills the job server, and starts another one."""
+        """Kill the job server, and start another one."""
         self.running["job-server"].stop()
         self.start_in_flink_client()
 
     def replace_job_manager(self) -> None:
-        """Kills the JobManager, and starts another one, which the TaskManagers find."""
+        """Kill the JobManager, and start another one, which the TaskManagers find."""
         self.running["jobmanager"].kill()
         manager = self.start_job_manager()
         manager.wait_for(lambda: task_managers() == TASK_MANAGERS)
 
     def start_in_flink_client(self) -> None:
-        """Starts a job server as `flink run` does with a program of Flink's. So what is sent with
-        each job is the jar of that program, here an empty one, and not all libraries of Beam, which
-        the cluster has already."""
+        """Start a job server as `flink run` does with a program. So each job sends only the jar of
+        the program, which is empty, and not all libraries of Beam, which the cluster has
+        already."""
         jar = self.directory / "nothing.jar"
         with zipfile.ZipFile(jar, "w") as archive:
             archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n\n")
@@ -243,7 +243,7 @@ class Servers:
         self.start_job_server("flink", *run, "--flink-master=[auto]", FLINK_CONF_DIR=str(HERE))
 
     def start_task_manager(self, number: int) -> None:
-        """Starts a TaskManager."""
+        """Start a TaskManager."""
         main = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
         network = {f"memory.network.{end}": self.network for end in ("min", "max")}
         memory = [
@@ -255,7 +255,7 @@ class Servers:
         self.start(f"taskmanager-{number}", command)
 
     def replace_task_managers(self, process: int | None = None) -> None:
-        """Kills the TaskManager with that process id, or all of them, and starts others."""
+        """Kill the TaskManager with this process id, or all of them, and start others."""
         names = [f"taskmanager-{number}" for number in range(1, TASK_MANAGERS + 1)]
         killed = [name for name in names if process in (None, self.running[name].process.pid)]
         for name in killed:
@@ -264,7 +264,7 @@ class Servers:
             self.start_task_manager(int(name.rpartition("-")[2]))
 
     def start_pool(self) -> None:
-        """Starts a pool of EXTERNAL workers, whose environment names the S3 server."""
+        """Start a pool of EXTERNAL workers, whose environment names the S3 server."""
         main = "apache_beam.runners.worker.worker_pool_main"
         command = [sys.executable, "-m", main, f"--service_port={POOL}"]
         pool = self.start("worker-pool", command, **stores.S3_ENDPOINT)
@@ -273,7 +273,7 @@ class Servers:
     # --- Kafka -----------------------------------------------------------------------------------
 
     def start_kafka(self) -> None:
-        """Starts a broker of Kafka, and the service that expands Beam's transforms for it."""
+        """Start a broker of Kafka, and the expansion service of Beam's transforms for it."""
         at = f"127.0.0.1:{KAFKA}"
         settings = {
             "process.roles": "broker,controller",
@@ -301,7 +301,7 @@ class Servers:
     # --- Stores ----------------------------------------------------------------------------------
 
     def start_store(self, files: str) -> None:
-        """Starts the server of a store, and makes its bucket."""
+        """Start the server of a store, and create its bucket."""
         data, port = self.directory / f"data-{files}", stores.STORES[files].port
         data.mkdir()
         command = {
@@ -345,14 +345,14 @@ class Servers:
 
 
 def worker_environment() -> dict[str, str]:
-    """The environment of workers, and of the servers that start them. A pool takes the `python`
-    that it finds."""
+    """Return the environment of workers, and of the servers that start them. A pool runs the
+    `python` in its path."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**os.environ, **stores.S3_KEYS, "PATH": path, "PYTHONPATH": str(HERE.parent.parent)}
 
 
 def boot_command(directory: Path, language: str = "python") -> str:
-    """The command of PROCESS workers, a script in a directory."""
+    """Write the script of PROCESS workers, and return its path."""
     script = directory / f"boot-{language}"
     if not script.exists():
         boot = f'"{sys.executable}" -m tests.cluster.boot {language}'
@@ -362,13 +362,13 @@ def boot_command(directory: Path, language: str = "python") -> str:
 
 
 def rest(path: str) -> Any:
-    """What the JobManager answers."""
+    """Return the answer of the JobManager."""
     with urllib.request.urlopen(f"http://127.0.0.1:{REST}/{path}", timeout=5) as answer:
         return json.load(answer)
 
 
 def task_managers() -> int:
-    """How many TaskManagers have registered, with their slots."""
+    """Return the number of registered TaskManagers, with their slots."""
     with suppress(OSError, ValueError):
         found = rest("taskmanagers")["taskmanagers"]
         return sum(manager["slotsNumber"] > 0 for manager in found)

@@ -1,5 +1,5 @@
-"""Streams of the examples (`docs/examples`) on Flink: what goes in comes out once, also if all
-TaskManagers are killed meanwhile and Flink goes on from a checkpoint."""
+"""The streams of `docs/examples` on Flink: each input has one output, even if all TaskManagers are
+killed and Flink resumes from a checkpoint."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Stream:
             time.sleep(0.2)
 
     def checkpoints(self) -> int:
-        """How many checkpoints of the job are complete."""
+        """Return the number of completed checkpoints of the job."""
         return sum(
             servers.rest(f"jobs/{job}/checkpoints")["counts"]["completed"] for job in self._jobs()
         )

@@ -1,4 +1,4 @@
-"""Changed tokenizer files, for seconds; `make fuzz` goes on longer."""
+"""Changed tokenizer files, for some seconds; `make fuzz` runs longer."""
 
 from __future__ import annotations
 

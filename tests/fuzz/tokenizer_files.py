@@ -27,7 +27,7 @@ from wordpiece_core.errors import WordpieceError
 
 VALUES = [None, True, -1, 0, 2**31, 2**63, 2**64, 1e400, 0.5, "", "Ġ", "\ud800", [], {}, [[]], "▁"]
 TOKENS = {"model": {"vocab": ["a", "ab", "▁b"]}, "added_tokens": [{"content": "</s>"}]}
-"""What the texts are made of, as in a `tokenizer.json`."""
+"""Fragments of the texts, in the form of a `tokenizer.json`."""
 
 RULES = ("identity", "nfkc", "nmt_nfkc", "nmt_nfkc_cf")
 
@@ -129,7 +129,7 @@ def keys_of(node: Any) -> Any:
 
 
 def changed(data: bytes, rng: Random) -> bytes:
-    """The bytes with a few of them changed, taken out, doubled or cut off."""
+    """Return the bytes with a few of them changed, removed, repeated or truncated."""
     result = bytearray(data)
     for _ in range(rng.choice([0, 1, 1, 2, 8])):
         at = rng.randrange(len(result) + 1)

@@ -1,14 +1,15 @@
-"""Whether our ids and offsets are those of `tokenizers` and `sentencepiece`.
+"""Compare ids and offsets with `tokenizers` and `sentencepiece`.
 
     python -m tests.parity random --minutes 60      # random tokenizers, or --cases 1600
-    python -m tests.parity reference --minutes 60   # random texts and options, and the reference
-    python -m tests.parity points                   # every code point among neighbours
+    python -m tests.parity reference --minutes 60   # random texts and options, and the oracle
+    python -m tests.parity points                   # every code point in contexts
     python -m tests.parity bert CORPUS...           # every row of a corpus: published vocabularies,
     python -m tests.parity models CORPUS...         # and BPE and Unigram
     python -m tests.parity faults                   # of the trainers of `tokenizers`
 
 Each exits with status 1 if anything differs. CORPUS: Parquet files with a column `text`, or
-directories of them."""
+directories of them.
+"""
 
 from __future__ import annotations
 
@@ -92,8 +93,8 @@ def models(corpus: Sequence[str], vocab_size: int) -> None:
 def until_the_end(
     check: Callable[[int], str], seed: int | None, minutes: float, cases: int
 ) -> None:
-    """Runs `check` with one seed after the other. It returns how a case ended, and the case counts
-    as one that differs if that begins with "different"."""
+    """Run `check` with one seed after the other. A case differs if its result begins with
+    "different"."""
     first = time.time_ns() // 1000 if seed is None else seed
     end = time.monotonic() + minutes * 60
     counts: Counter[str] = Counter()

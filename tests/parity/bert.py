@@ -1,5 +1,5 @@
-"""Whether the kernel gives the rows of `tokenizers`, in every column: on a corpus with published
-vocabularies, and on every code point among neighbours of every kind."""
+"""Compare the rows of the kernel with `tokenizers`, in every column: on a corpus with published
+vocabularies, and on each code point in contexts of every kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OPTIONS = (
 )
 TEXT_OPTIONS = tuple(options.resolve() for options in OPTIONS)
 
-# Where a code point stands: {0}.
+# Contexts of a code point, {0}.
 CONTEXTS = {
     "alone": "{0}",
     "between letters": "a{0}b",
@@ -57,8 +57,10 @@ POINTS_A_TEXT = 8
 
 
 class Pair:
-    """The same tokenizer twice: of the kernel and of `tokenizers`. `hides`: whether special tokens
-    are to be split."""
+    """The same tokenizer in the kernel and in `tokenizers`.
+
+    With `hides`, special tokens that appear in a text are ordinary text.
+    """
 
     def __init__(self, vocab: list[str], text: TextOptions, hides: bool = False) -> None:
         self.kernel = Tokenizer(vocab, **vars(text))
@@ -74,7 +76,7 @@ class Pair:
         pairs: Sequence[str] | None = None,
         options: EncodingOptions = EVERYTHING,
     ) -> list[int]:
-        """The numbers of the texts that any column of their rows differs for."""
+        """Return the numbers of texts whose rows differ in any column."""
         assert self.hides == (options.special_tokens_in_text == "text")
         set_options(self.peer, options)
         inputs = texts if pairs is None else list(zip(texts, pairs, strict=True))
@@ -93,7 +95,7 @@ class Pair:
 
 
 def each_row(row: Any, options: EncodingOptions) -> Iterator[Any]:
-    """A row of `tokenizers`, and those after it that hold what was cut off."""
+    """Yield a row of `tokenizers`, and its overflowing rows."""
     yield row
     if options.stride is not None:
         yield from row.overflowing
@@ -103,7 +105,7 @@ Column = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
 def peer_columns(rows: Sequence[Any]) -> dict[str, Column]:
-    """Of each column the length of every row, and all values in one array; None is -1."""
+    """Return the length of each row, and all values in one array, for each column; None is -1."""
     lengths = np.array([len(row.ids) for row in rows])
     total = int(lengths.sum())
 
@@ -129,7 +131,7 @@ def peer_columns(rows: Sequence[Any]) -> dict[str, Column]:
 
 
 def kernel_column(column: pa.ChunkedArray) -> Column:
-    """As `peer_columns` has them."""
+    """Return a column in the form of `peer_columns`."""
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
@@ -148,7 +150,7 @@ def differing_rows(
     other_lengths: np.ndarray[Any, Any],
     other_values: np.ndarray[Any, Any],
 ) -> list[int]:
-    """The numbers of the rows that differ; all, if there are not as many."""
+    """Return the numbers of rows that differ; all, if their numbers differ."""
     if np.array_equal(lengths, other_lengths) and np.array_equal(values, other_values):
         return []
     if len(lengths) != len(other_lengths):
@@ -173,22 +175,23 @@ def batches(texts: Sequence[str], size: int = BATCH) -> Iterator[list[str]]:
 
 
 def all_points() -> Iterator[list[str]]:
-    """All characters, a plane at a time; surrogates are none."""
+    """Yield all characters of each plane, without surrogates."""
     for plane in range(17):
         codes = range(plane << 16, plane + 1 << 16)
         yield [chr(c) for c in codes if not 0xD800 <= c < 0xE000]
 
 
 def is_plain(c: str) -> bool:
-    """Whether a character is one of thousands of a kind: an ideograph, a Hangul syllable, or one
-    that is private or not assigned, and no first or last of its block of 256."""
+    """Return True for one of thousands of similar characters: an ideograph, a Hangul syllable, or a
+    private or unassigned character, except the first and the last of each block of 256."""
     category = unicodedata.category(c)
     many = category in ("Co", "Cn") or (category == "Lo" and ord(c) >= 0x3400)
     return many and 1 < ord(c) % 256 < 254
 
 
 def point_vocabulary(points: Sequence[str]) -> list[str]:
-    """A vocabulary with every one of the characters and what they become, in both forms."""
+    """Return a vocabulary with all characters and their normalized forms, at the start of words and
+    inside."""
     forms = dict.fromkeys(chain(NEIGHBOURS, points))
     for c in points:
         decomposed = unicodedata.normalize("NFD", c)
@@ -197,7 +200,7 @@ def point_vocabulary(points: Sequence[str]) -> list[str]:
 
 
 def differing_points(pair: Pair, points: Sequence[str], contexts: Sequence[str]) -> list[str]:
-    """The names of the code points whose rows differ, and in which context."""
+    """Return the names of code points whose rows differ, with their context."""
     forms = [CONTEXTS[name] for name in contexts]
 
     def text(chosen: Sequence[str]) -> str:
@@ -210,7 +213,7 @@ def differing_points(pair: Pair, points: Sequence[str], contexts: Sequence[str])
         for i in pair.differing([text(block) for block in some]):
             alone = [(c, name) for c in some[i] for name in contexts]
             texts = [CONTEXTS[name].format(c) for c, name in alone]
-            found = pair.differing(texts) or range(1)  # by itself none may differ
+            found = pair.differing(texts) or range(1)  # alone, none may differ
             wrong += [f"U+{ord(alone[k][0]):04X} {alone[k][1]}" for k in found]
     return wrong
 
@@ -221,7 +224,8 @@ def differing_points(pair: Pair, points: Sequence[str], contexts: Sequence[str])
 def corpus_parity(
     texts: Mapping[str, Sequence[str]], vocabularies: Sequence[Path]
 ) -> Iterator[tuple[str, int, int]]:
-    """What was compared, how many rows, and how many of them differ."""
+    """Return a description of the comparison, the number of rows, and the number of differing
+    rows."""
     options = replace(EVERYTHING, max_length=128, stride=16, padding=True)
     for path in vocabularies:
         vocab = path.read_text(encoding="utf-8").split("\n")[:-1]
@@ -233,7 +237,7 @@ def corpus_parity(
 
 
 def point_parity() -> Iterator[tuple[str, int, int]]:
-    """As `corpus_parity`, of code points in contexts."""
+    """Return the result of `corpus_parity` for code points in contexts."""
     for options in TEXT_OPTIONS:
         count = 0
         wrong: list[str] = []

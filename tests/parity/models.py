@@ -1,5 +1,5 @@
-"""Whether BPE and Unigram give the ids of `tokenizers` and `sentencepiece` for every text of a
-corpus, with tokenizers that those trained, and with tokenizers that we trained."""
+"""Compare the ids of BPE and Unigram with `tokenizers` and `sentencepiece` for each text of a
+corpus, with tokenizers of their training and of ours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..wordpiece_core.tokenizer import peers
 from .bert import batches
 
 VOCAB_SIZE = 8_000
-TRAIN_EVERY = 20  # texts, of which one is trained on
+TRAIN_EVERY = 20  # training uses every 20th text
 OURS: dict[str, dict[str, Any]] = {  # options of training
     "bpe </w>": {"model": "bpe", "lowercase": False},
     "bpe ▁": {"model": "bpe", "word_boundary": "▁", "lowercase": False},
@@ -37,7 +37,8 @@ Encode = Callable[[list[str]], list[list[int]]]
 def model_parity(
     texts: Mapping[str, Sequence[str]], vocab_size: int, work: Path
 ) -> Iterator[tuple[str, int, int]]:
-    """What was compared, how many texts, and how many of them have other ids."""
+    """Return a description of the comparison, the number of texts, and the number of texts with
+    other ids."""
     for language, of_language in texts.items():
         folder = work / language
         folder.mkdir(parents=True)

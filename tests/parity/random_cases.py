@@ -144,8 +144,8 @@ def their_rows(encoding: Encoding, options: EncodingOptions) -> list[dict[str, A
 def difference(
     value: Json, texts: Sequence[str], pairs: Sequence[str] | None, options: EncodingOptions
 ) -> str | None:
-    """What differs first, in a line; None if nothing does. Raises InputError if we do not read the
-    tokenizer."""
+    """Return the first difference on one line; None if there is none. Raises InputError if our
+    reader refuses the tokenizer."""
     ours, theirs = load(value), peer(value, options)
     inputs = list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
     try:

@@ -19,7 +19,7 @@ Options = tuple[tuple[str, Any], ...]
 
 
 def random_model_options(rng: Random) -> Options:
-    """What `sentencepiece` trains a model with."""
+    """Options with which `sentencepiece` trains a model."""
     choices: dict[str, list[Any]] = {
         "model_type": ["unigram", "bpe"],
         "user_defined_symbols": ["", "", "ab,<sep>,\u00e9e,the,▁▁,12"],
@@ -51,7 +51,7 @@ def _both(options: Options) -> tuple[wp.Tokenizer, Any]:
 
 
 def sentencepiece_difference(seed: int) -> str | None:
-    """What differs in the random texts of a seed, in a line; None if nothing does."""
+    """Return the differences in the random texts of a seed on one line; None if there are none."""
     rng = Random(seed)
     options = random_model_options(rng)
     ours, theirs = _both(options)

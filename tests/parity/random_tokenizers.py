@@ -34,7 +34,7 @@ LINE = (
     "[bar] --- ... ſ \u212a 👨\u200d👩\u200d👧 Мир-- ab abc"
 )
 WORDS = LINE.split()
-# What the normalizers of published tokenizers turn into ASCII.
+# Characters that the normalizers of published tokenizers turn into ASCII.
 LOOKALIKES = {
     "<": "＜‹",
     ">": "＞›",
@@ -73,7 +73,7 @@ def _wordpiece(rng: Random) -> Json:
 
 
 def _merged(rng: Random, tokens: list[str], last: Sequence[str]) -> list[list[str]]:
-    """Random merges, whose tokens are appended. `last`: tokens that nothing is put behind."""
+    """Return random merges, and append their tokens. `last`: tokens that are never a left side."""
     merges = []
     for _ in range(rng.choice([0, 10, 40, 120])):
         left, right = rng.choice(tokens), rng.choice(tokens)

@@ -16,7 +16,7 @@ from ..wordpiece_core.encoding_cases import (
 
 
 def faults(case: Case, threads: int) -> list[str]:
-    """What the kernel does otherwise than it should."""
+    """Yield the faults of the kernel."""
     expected = error = None
     try:
         expected = by_reference(case)
@@ -27,7 +27,7 @@ def faults(case: Case, threads: int) -> list[str]:
     except wp.WordpieceError as raised:
         if error is None or type(raised) is not type(error) or "\n" in str(raised):
             return [f"raises {raised!r}, not {error!r}"]
-        # What OptionError refuses, `tokenizers` cuts to nonsense.
+        # `tokenizers` truncates wrongly where we raise OptionError.
         wanted = isinstance(error, wp.InputError) and case.unk_scope == "word"
         return ["tokenizers raises nothing"] if wanted and not refuses(case) else []
     if expected is None:

@@ -68,7 +68,7 @@ def _overflow() -> str:
 
 
 def _merges_that_never_occur() -> str:
-    """With a limited alphabet, characters next to one that is left out are taken for pairs."""
+    """With a limited alphabet, characters next to a removed character are counted as pairs."""
     words = {"bac": 1, "b": 1, "c": 1}
     theirs = bpe_merges(iter(words), 60, limit_alphabet=2)
     options: dict[str, Any] = {"word_boundary": "▁", "vocab_size": 60, "limit_alphabet": 2}

@@ -1,4 +1,4 @@
-"""What tests share: shards of text, a stand-in for remote stores, and tables that overflow."""
+"""Fixtures: shards of text, a replacement for remote stores, and tables that overflow."""
 
 import io
 import os

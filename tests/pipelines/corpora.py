@@ -1,4 +1,4 @@
-"""Small corpora in every format, the command run on them, and what plain Python makes of them."""
+"""Small corpora in every format, the command run on them, and their results in plain Python."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pipelines.commands.cli import main
 from .shard_files import COMPRESS
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-ONE_WORKER = ("--", "--direct_running_mode=in_memory", "--direct_num_workers=1")  # the quickest
+ONE_WORKER = ("--", "--direct_running_mode=in_memory", "--direct_num_workers=1")  # the fastest
 ENDINGS = (".parquet", ".txt", ".txt.gz", ".txt.zst", ".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 SENTENCES = (
@@ -57,7 +57,7 @@ SENTENCES = (
 
 
 def multilingual(rows: int, seed: int = 0) -> list[str]:
-    """Rows of words of many languages, without line ends: texts that every format can hold."""
+    """Return rows of words of many languages, without line ends, for every format."""
     rng = random.Random(seed)
     words = [word for sentence in SENTENCES for word in sentence.split(" ")]
     mixed = (" ".join(rng.choices(words, k=rng.randrange(30))) for _ in range(rows))
@@ -65,7 +65,7 @@ def multilingual(rows: int, seed: int = 0) -> list[str]:
 
 
 def english(rows: int, seed: int = 0) -> list[str]:
-    """Rows of made-up words that repeat as words of a language do, the first ones most."""
+    """Return rows of made-up words with the frequencies of a language."""
     rng = random.Random(seed)
     parts = [rng.choice("bcdfghklmnprst") + rng.choice("aeiou") for _ in range(40)]
     words = ["".join(rng.choices(parts, k=rng.randrange(1, 4))) for _ in range(600)]
@@ -77,7 +77,7 @@ def english(rows: int, seed: int = 0) -> list[str]:
 
 
 def write_shard(path: Path, texts: Sequence[str | None], rows_per_group: int = 50) -> str:
-    """A file of texts, in the format that its ending names. Parquet and JSON lines have an `id`."""
+    """Write a file of texts in the format of its ending. Parquet and JSON lines have an `id`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".parquet":
         rows = [{"id": i, "text": text} for i, text in enumerate(texts)]
@@ -96,7 +96,7 @@ def write_shard(path: Path, texts: Sequence[str | None], rows_per_group: int = 5
 
 
 def write_shards(directory: Path, texts: Sequence[str | None], shards: int, ending: str) -> str:
-    """A directory of shards of unlike sizes that hold the texts in order."""
+    """Write a directory of shards of different sizes with the texts in order."""
     rng = random.Random(shards)
     cuts = sorted(rng.choices(range(len(texts) + 1), k=shards - 1))
     for i, (a, b) in enumerate(zip([0, *cuts], [*cuts, len(texts)], strict=True)):
@@ -105,7 +105,7 @@ def write_shards(directory: Path, texts: Sequence[str | None], shards: int, endi
 
 
 def files_below(directory: str | Path) -> dict[str, bytes]:
-    """The contents of all files, by relative name."""
+    """Return the contents of all files by relative name."""
     root = Path(directory)
     return {
         str(path.relative_to(root)): path.read_bytes()
@@ -115,7 +115,7 @@ def files_below(directory: str | Path) -> dict[str, bytes]:
 
 
 def same_but_for_run_json(first: Path, second: Path) -> bool:
-    """Whether two directories have the same files, but for the record of how long it took."""
+    """Return True if two directories have the same files, except for the record of the run."""
     files = [files_below(directory) for directory in (first, second)]
     return files[0].keys() == files[1].keys() and all(
         data == files[1][name] for name, data in files[0].items() if name != "run.json"
@@ -123,13 +123,13 @@ def same_but_for_run_json(first: Path, second: Path) -> bool:
 
 
 def read_json(directory: str | Path, name: str) -> dict[str, Any]:
-    """A JSON file of a directory."""
+    """Read a JSON file of a directory."""
     value: dict[str, Any] = json.loads((Path(directory) / name).read_text())
     return value
 
 
 def column(shards: str | Path, name: str = "input_ids") -> list[Any]:
-    """A column of the Parquet shards below a directory, in the order of their names."""
+    """Return a column of the Parquet shards below a directory, in the order of their names."""
     paths = sorted(Path(shards).rglob("*.parquet"))
     return [
         value for path in paths for value in pq.ParquetFile(path).read([name])[name].to_pylist()
@@ -137,13 +137,13 @@ def column(shards: str | Path, name: str = "input_ids") -> list[Any]:
 
 
 def manifest(directory: str | Path) -> dict[str, Any]:
-    """What the manifest of a dataset, or of a word table, holds."""
+    """Return the manifest of a dataset, or of a word table."""
     value: dict[str, Any] = json.loads(manifest_path(directory).read_text())
     return value
 
 
 def manifest_path(directory: str | Path) -> Path:
-    """The manifest of a dataset, or of a word table."""
+    """Return the path of the manifest of a dataset, or of a word table."""
     of_dataset = Path(directory) / ".manifest.json"
     return of_dataset if of_dataset.exists() else Path(directory) / "_manifest.json"
 
@@ -153,7 +153,7 @@ def manifest_path(directory: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended, and what it wrote."""
+    """The exit status and the output of a command."""
 
     status: int
     out: str
@@ -161,13 +161,13 @@ class Outcome:
 
     @property
     def lines(self) -> list[str]:
-        """What it wrote to standard error, but for how far it had come, which on a busy machine it
-        says every few seconds."""
+        """Lines of standard error, without progress, which a busy machine shows every few
+        seconds."""
         return [line for line in self.err.splitlines() if ": running" not in line]
 
     @property
     def fault(self) -> str:
-        """The one line of a failed command."""
+        """The only line of a failed command."""
         lines = [line for line in self.err.splitlines() if line.startswith("wordpiece: ")]
         assert self.status in (1, 2), self
         assert len(lines) == 1, self.err
@@ -177,7 +177,7 @@ class Outcome:
 
 
 def wordpiece(*args: str | Path) -> Outcome:
-    """Runs the command in this process."""
+    """Run the command in this process."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
@@ -188,26 +188,26 @@ def wordpiece(*args: str | Path) -> Outcome:
 
 
 def config(directory: Path, **options: Any) -> tuple[str, str]:
-    """The arguments for a config file of these options, which it writes."""
+    """Write a config file of these options, and return the arguments for it."""
     path = directory / "config.yaml"
     path.write_text(json.dumps(options))
     return "--config", str(path)
 
 
 def done(*args: str | Path) -> Outcome:
-    """Runs the command in this process; it must end well."""
+    """Run the command in this process. It must succeed."""
     outcome = wordpiece(*args)
     assert outcome.status == 0, outcome.err
     return outcome
 
 
 def script() -> list[str]:
-    """The installed command."""
+    """Return the installed command."""
     return [str(Path(sysconfig.get_path("scripts")) / "wordpiece")]
 
 
 def process(*args: str | Path, **options: Any) -> Outcome:
-    """Runs the installed command in a process of its own."""
+    """Run the installed command in its own process."""
     ended = subprocess.run(
         [*script(), *map(str, args)], capture_output=True, text=True, check=False, **options
     )
@@ -237,7 +237,7 @@ def counted(
     special_tokens: Sequence[str] = tuple(SPECIAL),
     **switches: Any,
 ) -> list[tuple[str, int]]:
-    """The rows of the word table of texts, by `tokenizers` and a Counter."""
+    """Return the rows of the word table of texts, by `tokenizers` and a Counter."""
     cut = WhitespaceSplit() if pre_tokenizer == "whitespace" else BertPreTokenizer()
     normalizer = BertNormalizer(**switches)
     words: Counter[str] = Counter()
@@ -248,7 +248,7 @@ def counted(
 
 
 def table_rows(directory: str | Path) -> list[tuple[str, int]]:
-    """The rows of a word table, its parts in name order."""
+    """Return the rows of a word table, its parts in name order."""
     words, counts = column(directory, "word"), column(directory, "count")
     return list(zip(words, counts, strict=True))
 
@@ -261,7 +261,7 @@ def peer(
     continuing_prefix: str = "##",
     **switches: Any,
 ) -> Tokenizer:
-    """The same tokenizer, built by hand with `tokenizers`."""
+    """Return the same tokenizer, built with `tokenizers`."""
     ids = {token: i for i, token in enumerate(vocab)}
     model = WordPiece(
         ids,
@@ -283,12 +283,12 @@ def peer(
 
 
 def vocab_of(directory: str | Path) -> list[str]:
-    """The tokens of a tokenizer directory."""
+    """Return the tokens of a tokenizer directory."""
     return (Path(directory) / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def merges_of(directory: str | Path) -> list[dict[str, Any]]:
-    """The log of merges in a tokenizer directory."""
+    """Return the log of merges in a tokenizer directory."""
     rows: list[dict[str, Any]] = pq.read_table(f"{directory}/merges.parquet").to_pylist()
     return rows
 
@@ -296,7 +296,7 @@ def merges_of(directory: str | Path) -> list[dict[str, Any]]:
 def ids_by_peer(
     tokenizer: Tokenizer, texts: Iterable[str | None], *, add_special_tokens: bool = True
 ) -> list[list[int] | None]:
-    """Ids of texts by `tokenizers`; null stays null."""
+    """Return the ids of texts by `tokenizers`; null stays null."""
     return [
         None if text is None else tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
         for text in texts

@@ -30,8 +30,8 @@ LASTING: tuple[Callable[[], OSError], ...] = (
 
 @dataclass
 class Faults:
-    """Which calls fail, from 0: `first` and the `more` after it, with `error`. `slow`: seconds that
-    every call takes. `calls`: made so far."""
+    """Failing calls, from 0: `first` and `more` calls after it, with `error`. `slow`: duration of
+    each call in seconds. `calls`: number of calls so far."""
 
     first: int = sys.maxsize
     more: int = 0
@@ -110,7 +110,7 @@ class FaultyHandler(fs.FileSystemHandler):  # type: ignore[misc]
         raise NotImplementedError
 
     def __getattr__(self, name: str) -> Any:
-        """What changes the file system."""
+        """Calls that change the file system."""
 
         def change(*args: Any) -> None:
             self.faults.call()

@@ -1,9 +1,9 @@
-"""A server on this machine that answers as the Hub of Hugging Face does, for what files need.
+"""A local server with the file routes of the Hugging Face Hub.
 
     python hub.py DIRECTORY [PORT]
 
-serves the files in a directory as those of the dataset `owner/name`, and prints its address. It
-takes commits.
+serves the files in a directory as the dataset `owner/name`, and prints its address. It accepts
+commits.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Hub(BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers["Content-Length"]))
 
     def upload(self, file: dict[str, Any]) -> dict[str, Any]:
-        """How a file is to be sent: in the commit, and not by Xet."""
+        """Ask for a file in the commit, not by Xet."""
         return {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False}
 
     def commit(self, lines: list[dict[str, Any]]) -> None:

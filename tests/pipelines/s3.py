@@ -1,4 +1,4 @@
-"""A server on this machine that answers as S3 does, for what the jobs need, to whoever has its key.
+"""A local S3 server for the requests that the jobs make. Clients must sign with its key.
 
     with serving() as store:
         store.put("bucket/in/a.txt", b"some text")
@@ -6,7 +6,7 @@
 
 Its key is in the environment of this process while it runs.
 
-Whatever it holds is in `objects`. It can be told to answer with errors, or not at all.
+`objects` has its content. Tests can make it answer with errors, or not at all.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 CHANGES = ("made", "written", "deleted")
-HANGS = 300.0  # seconds after which a process counts as one that does not end
+HANGS = 300.0  # timeout of a process in seconds
 
 
 # --- In the process -------------------------------------------------------------------------------
@@ -53,8 +53,8 @@ def _stop() -> None:
 
 
 def _interrupting() -> Callable[[], None]:
-    """Interrupts the main thread, and returns when that has been told. Whoever started this process
-    may have had SIGINT ignored, as a shell does for what runs behind it."""
+    """Interrupt the main thread, and return when this is done. The process may have been started
+    with SIGINT ignored, as a shell does for background jobs."""
     told = threading.Event()
 
     def tell(*_: object) -> None:
@@ -83,7 +83,7 @@ def _main() -> None:
 
 
 def _command(how: str, number: int, pattern: str, *args: object) -> list[str]:
-    # -P: the modules beside this file are no libraries.
+    # -P: modules next to this file are not libraries.
     return [sys.executable, "-P", __file__, how, str(number), pattern, *map(str, args)]
 
 

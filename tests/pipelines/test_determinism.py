@@ -1,4 +1,4 @@
-"""One corpus and one set of options give the same bytes, however the work is cut and run."""
+"""One corpus and one set of options give the same bytes, for any division of the work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RUNNERS = {
 
 
 def without_run(tokenizer: str | Path) -> dict[str, bytes]:
-    """A tokenizer directory but for `run.json`, which tells what the run took."""
+    """Return the files of a tokenizer directory, except `run.json`, which describes the run."""
     files = files_below(tokenizer)
     assert json.loads(files.pop("run.json"))["seconds"]
     assert set(files) >= {"merges.parquet", "training.json", "tokenizer.json"}
@@ -89,7 +89,7 @@ def test_the_word_table_does_not_depend_on_the_order_of_rows(tmp_path: Path) -> 
 
 @pytest.mark.soak
 def test_the_least_memory_for_tables_gives_the_bytes_of_the_default(tmp_path: Path) -> None:
-    # Words enough to overflow the least, and to be cut into two partitions with it.
+    # Enough words to overflow the smallest memory, and to be divided into two partitions.
     rows = [" ".join(f"{row:x}w{n}" for n in range(40)) for row in range(20_000)]
     shards = write_shards(tmp_path / "in", rows, 4, ".txt")
     done("count", shards, "--output", tmp_path / "default")

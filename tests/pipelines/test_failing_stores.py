@@ -24,7 +24,7 @@ from . import s3
 from .corpora import english, process, wordpiece, write_shard
 from .faulty_store import Faults, install
 
-HANGS = 300.0  # seconds after which a process counts as one that does not end
+HANGS = 300.0  # timeout of a process in seconds
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def unused_port() -> int:
 
 
 def calls(place: str, vocab: str, tmp_path: Path) -> Iterator[list[str]]:
-    """Each job, with a location that it reads, and with one that it writes."""
+    """Each job, with a location that it reads, and a location that it writes."""
     shard = write_shard(tmp_path / "in.txt", english(10))
     out = str(tmp_path / "out")
     yield ["count", place, "--output", out]
@@ -134,13 +134,13 @@ def test_a_call_is_tried_five_times_and_nothing_around_it(
     storage.DELAYS = delays
     with pytest.raises(StorageError, match="faulty://b/a: cannot be written"):
         outputs.write_bytes("faulty://b/a", b"text")
-    # What may be left is deleted, and then looked for.
+    # Remaining files may be deleted, and are checked.
     assert next(faults.calls) == 3 * (1 + len(delays))
     assert [pause for pause in pauses if pause] == 3 * [*delays]
 
 
 def test_the_first_error_waits_for_what_has_begun() -> None:
-    """What comes after it may delete what the others write."""
+    """Later jobs may delete the outputs of the others."""
     going, ended = threading.Barrier(3), []
 
     def call(number: int) -> None:

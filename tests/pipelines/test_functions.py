@@ -134,7 +134,7 @@ def test_jobs_run_in_a_notebook_and_show_a_bar_and_a_table(tmp_path: Path, shard
 
 
 def test_workers_name_the_option_that_helps(tmp_path: Path) -> None:
-    """What a worker finds wrong: a file that the driver did not look into."""
+    """A worker finds the fault of a file that the driver has not opened."""
     rows = [{"text": "a", "kept": {}}]
     path = tmp_path / "INPUT" / "a.jsonl"
     path.parent.mkdir()

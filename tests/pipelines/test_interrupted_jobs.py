@@ -1,5 +1,5 @@
-"""A job that is killed and run again ends with the bytes of one that was never interrupted, also if
-its inputs have changed in between. `tests/soak/stops.py` kills jobs at every change of the disk."""
+"""A job that is killed and run again ends with the bytes of an uninterrupted job, even if it is
+killed again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ JOBS: dict[str, tuple[list[str], list[str]]] = {
 
 @pytest.fixture
 def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two shards, one of which is bad for `encode`; the working directory is that above them."""
+    """Write two shards, one of them bad for `encode`. The working directory is their parent."""
     monkeypatch.chdir(tmp_path)
     train_tokenizer(tmp_path / "t", TEXTS, "--vocab-size", "120")
     write_shard(tmp_path / "in" / "a.jsonl", TEXTS[:20])
@@ -42,7 +42,7 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def made(output: str) -> dict[str, bytes]:
-    """What a run made, but for what depends on when it ran."""
+    """Return the files of a run, without values that depend on the time."""
     files = files_below(output)
     return {name: files[name] for name in files if name != "run.json"}
 

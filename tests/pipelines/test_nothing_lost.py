@@ -276,7 +276,7 @@ def test_an_encrypted_column_is_named_and_the_other_shards_are_finished(
 
 @pytest.fixture
 def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
-    """Those of the store `faulty://`, which is `tmp_path`."""
+    """Return the files of the store `faulty://`, which is `tmp_path`."""
     monkeypatch.setattr(storage, "STORES", {**storage.STORES})  # `install` changes both
     monkeypatch.setattr(storage, "DELAYS", storage.DELAYS)
     found = Faults()

@@ -1,18 +1,18 @@
-"""Every state of the disk that stopping a job can leave, and that from each of them the job ends
-with the bytes of a run that was never stopped.
+"""Stop jobs at every state of the disk, and run them again: each must end with the same bytes.
 
     python -m tests.soak.stops              # all scenarios, some minutes
     python -m tests.soak.stops --only count
 
-What a run leaves that is stopped before a change it makes to the disk, as by SIGKILL, is what is on
-the disk before that change. So a run looks at the disk before every change, and copies it if this
-state is new; from each copy it is run again, until no new state is found: that is every stop, every
-stop of the rerun after every stop, and so on. A state is the files below a directory, names and
-bytes, but for random ids and for what a rerun deletes unread, and is known by the digest of these.
-`docs/recovery.md` says what the states are.
+A run that is stopped before a change of the disk, for example by SIGKILL, leaves the state before
+that change. So a run inspects the disk before each change, and copies each new state. From each
+copy it is run again, until no new state is found: this covers every stop, every stop of a rerun
+after a stop, and so on. A state is the files below a directory, their names and bytes, without
+random ids and files that a rerun deletes unread. It is identified by a digest. `docs/recovery.md`
+describes the states.
 
-Nothing here depends on when bytes reach the disk, so it is done in memory where there is such a
-directory, with as many runs at once as there are processors."""
+The result does not depend on when bytes reach the disk, so files are in memory if possible, and one
+run per processor runs at a time.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from wordpiece_core import storage
 from . import keep_temporary_files
 
 CHANGES = ("made", "written", "deleted")
-MEMORY = Path("/dev/shm")  # of Linux
-MEMORY_BYTES = 1 << 30  # are free there, if it is used
-STOPS = "stops"  # beside the states that a run has found: how many changes it made
+MEMORY = Path("/dev/shm")  # file system in memory on Linux
+MEMORY_BYTES = 1 << 30  # minimum free memory
+STOPS = "stops"  # file with the number of changes of a run
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
-WORK = ("out/.shards", "out/.shards/encoded/.shards")  # of `encode`
+WORK = ("out/.shards", "out/.shards/encoded/.shards")  # work directories of `encode`
 _LANE = re.compile(rb"/lanes/\d+/")
 _COMMIT = re.compile(rb'"commit": \{[^}]*\},')
 _TEXTS = ["the cat sat on the mat", "a hat on a cat", "unaffordable hats", "pneumonia"]
@@ -54,8 +54,8 @@ Call = list[str]
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is run. `prepare` is given the directory of inputs and that of states, and makes what is
-    there before the first run; `call` gives the command's arguments for the same two."""
+    """A job to stop. `prepare`: create the initial files in the directory of inputs and the
+    directory of states; `call`: return the arguments of the command for both directories."""
 
     name: str
     prepare: Callable[[Path, Path], None]
@@ -126,7 +126,7 @@ def _two_shards(inputs: Path, _: Path) -> None:
 
 
 def _long_and_short(inputs: Path, _: Path) -> None:
-    """Texts of which one does not go into a shard with others."""
+    """Write texts, one of them too long for a shard with others."""
     _inputs(inputs / "in", [*_TEXTS, "hats " * 600])
     run(["train", str(inputs / "in"), "--output", str(inputs / "tok"), "--vocab-size", "45"])
 
@@ -139,13 +139,13 @@ def _another_seed(inputs: Path, state: Path) -> None:
 
 
 def bad_and_good_shards(inputs: Path, state: Path) -> None:
-    """A good shard, a bad one, and a tokenizer."""
+    """Write a good shard, a bad one, and a tokenizer."""
     _two_shards(inputs, state)
     (inputs / "in" / "b.parquet").write_bytes(b"bad")
 
 
 def _old_shards(inputs: Path, state: Path) -> None:
-    """Of four inputs one was bad and is fixed, one was good and is bad, one has changed."""
+    """Prepare four inputs: a bad one is fixed, a good one is bad, and one has changed."""
     _two_shards(inputs, state)
     _inputs(inputs / "in", ["as it was"], "c")
     (inputs / "in" / "d.parquet").write_bytes(b"bad")
@@ -175,12 +175,12 @@ SCENARIOS = {
 
 
 def run(call: Call) -> int:
-    """Runs a command in a process of its own, and returns its exit status."""
+    """Run a command in its own process, and return its exit status."""
     return os.waitstatus_to_exitcode(os.waitpid(start(call), 0)[1])
 
 
 def start(call: Call, watch: Watch | None = None) -> int:
-    """Runs a command in a fork of this process, which must have no threads. Returns its id."""
+    """Run a command in a fork of this process, which must have no threads. Returns its id."""
     child = os.fork()
     if child:
         return child
@@ -205,9 +205,9 @@ def start(call: Call, watch: Watch | None = None) -> int:
 
 @dataclass
 class Watch:
-    """Looks at the directory `state` before every change of a run. A state whose digest is not in
-    `known` is copied to a directory in `found`, which has the digest as its name. `stops`: how many
-    changes there were."""
+    """Watcher of the directory `state` before each change of a run. A state with a digest that is
+    not in `known` is copied to a directory in `found`, named by the digest. `stops`: number of
+    changes."""
 
     state: Path
     found: Path
@@ -215,9 +215,9 @@ class Watch:
     stops: int = 0
 
     def begin(self) -> None:
-        """Begins in the process of the run."""
+        """Start watching in the process of the run."""
         attempt = storage.attempt
-        storage.THREADS = 1  # so that nothing changes while it looks
+        storage.THREADS = 1  # so nothing changes meanwhile
 
         def looking(done: str, path: str, call: Callable[[], object]) -> object:
             if done in CHANGES:
@@ -234,7 +234,7 @@ class Watch:
             shutil.copytree(self.state, self.found / digest, symlinks=True)
 
     def end(self) -> None:
-        """Leaves the number of stops for the process that started the run."""
+        """Store the number of stops for the process that started the run."""
         (self.found / STOPS).write_text(str(self.stops))
 
 
@@ -242,8 +242,8 @@ class Watch:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """The files and empty directories below a directory, without random ids, without what a run
-    took, and without the lane it was made in."""
+    """Return the files and empty directories below a directory, without random ids, measurements of
+    a run, and the name of its lane."""
     found: dict[str, bytes] = {}
 
     def without_ids(data: bytes) -> bytes:
@@ -261,14 +261,14 @@ def tree(folder: Path) -> dict[str, bytes]:
         for file in files:
             data = content(Path(above, file))
             of_file = without_ids(f"{name}/{file}".removeprefix("./").encode()).decode()
-            several = file.endswith(".jsonl")  # their names differ only in their ids
+            several = file.endswith(".jsonl")  # names that differ only in ids
             digest = f" {hashlib.sha256(data).hexdigest()[:8]}" if several else ""
             found[of_file + digest] = data
     return found
 
 
 def _digest(folder: Path) -> str:
-    """The same for states that differ in nothing but what a rerun deletes unread."""
+    """Return the same digest for states that differ only in files that a rerun deletes unread."""
     files = tree(folder)
     sums = hashlib.sha256()
     there = {name: data for name, data in files.items() if not name.endswith("/")}
@@ -289,7 +289,7 @@ def _key(name: str, data: bytes, files: dict[str, bytes]) -> tuple[str, bytes]:
             return f"{folder}/rounds", b""
         if name.startswith(f"{folder}/words/") and f"{folder}/count.json" not in files:
             return f"{folder}/words", b""
-    for left in ("/exchange/", "/splits/"):  # of no other run
+    for left in ("/exchange/", "/splits/"):  # directories of one run
         if left in name:
             return name.partition(left)[0] + left, b""
     for folder in ("_staging/", ".shards/ID/"):
@@ -302,7 +302,7 @@ def _key(name: str, data: bytes, files: dict[str, bytes]) -> tuple[str, bytes]:
 
 @dataclass
 class Found:
-    """What was found: how many states, at how many stops. `faults`: what went wrong, in words."""
+    """Numbers of states and stops, and descriptions of faults."""
 
     scenario: str
     states: int = 0
@@ -312,7 +312,7 @@ class Found:
 
 
 def explore(scenario: Scenario) -> Found:
-    """Finds all states of a scenario, and runs it to its end from each."""
+    """Find all states of a scenario, and finish it from each."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="wordpiece-stops-", dir=_memory()) as work:
         found = Exploration(scenario, Path(work)).explore(os.cpu_count() or 1)
@@ -321,27 +321,27 @@ def explore(scenario: Scenario) -> Found:
 
 
 def _memory() -> Path | None:
-    """A directory in memory, if there is one."""
+    """Return a directory in memory, if there is one."""
     usable = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MEMORY_BYTES
     return MEMORY if usable else None
 
 
 @dataclass
 class Exploration:
-    """The search for the states of a scenario. `work`: an empty directory. `known`: the digests of
-    the states so far; `waiting`: copies of those to run from, in the order they were found."""
+    """Search for the states of a scenario. `work`: an empty directory. `known`: digests of the
+    states so far; `waiting`: copies of states to run from, in the order of their discovery."""
 
     scenario: Scenario
     work: Path
     known: set[str] = field(default_factory=set)
     waiting: deque[Path] = field(default_factory=deque)
     expected: dict[str, bytes] | None = None
-    """What the first run leaves, and every other must."""
+    """Files of the first run, which all other runs must have."""
     faults: list[str] = field(default_factory=list)
     stops: int = 0
 
     def explore(self, processes: int) -> Found:
-        """Finds all states, with so many runs at once."""
+        """Find all states with parallel runs."""
         inputs, states, lanes = (self.work / name for name in ("inputs", "states", "lanes"))
         for place in (inputs, states):
             place.mkdir()
@@ -367,7 +367,7 @@ class Exploration:
         return Found(self.scenario.name, len(self.known), self.stops, self.faults)
 
     def _take(self, lane: Lane, status: int, states: Path) -> None:
-        """Takes what a run has left, and the states it has found."""
+        """Add the result of a run, and the states that it has found."""
         left = tree(lane.state)
         self.expected = left if self.expected is None else self.expected
         if status != 0 or left != self.expected:
@@ -387,8 +387,8 @@ class Exploration:
 
 @dataclass
 class Lane:
-    """One of the runs that are made at the same time, and its directory. `origin`: the state that
-    it began with; `state`: what it works on; `found`: see `Watch`."""
+    """One of the parallel runs, and its directory. `origin`: its initial state; `state`: its
+    working copy; `found`: see `Watch`."""
 
     place: Path
     origin: Path = Path()
@@ -402,7 +402,7 @@ class Lane:
         return self.place / "found"
 
     def start(self, origin: Path, scenario: Scenario, inputs: Path, known: set[str]) -> int:
-        """Begins a run from a state. Returns the id of its process."""
+        """Start a run from a state. Returns the id of its process."""
         self.origin = origin
         shutil.rmtree(self.place, ignore_errors=True)
         self.found.mkdir(parents=True)
@@ -416,13 +416,13 @@ def _fault(origin: Path, status: int, left: dict[str, bytes], expected: dict[str
 
 
 def show_progress(so_far: str) -> None:
-    """How far it has come, on a terminal."""
+    """Show progress on a terminal."""
     if sys.stderr.isatty():
         click.echo(f"\r{so_far}", err=True, nl=False)
 
 
 def show(summary: str, faults: Sequence[str]) -> None:
-    """Prints what was found, and the first of the faults."""
+    """Print the result, and the first faults."""
     for line in (summary, *(f"  {fault}" for fault in faults[:20])):
         print(line, flush=True)
 
@@ -430,7 +430,7 @@ def show(summary: str, faults: Sequence[str]) -> None:
 @click.command()
 @click.option("--only", multiple=True, type=click.Choice(list(SCENARIOS)))
 def main(only: Sequence[str]) -> None:
-    """Every state of the disk that stopping a job can leave: from each the job ends well."""
+    """Stop jobs at every state of the disk, and finish them from each."""
     faults = 0
     with tempfile.TemporaryDirectory(prefix="wordpiece-stops-") as temporary:
         keep_temporary_files(Path(temporary))

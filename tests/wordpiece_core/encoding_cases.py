@@ -1,5 +1,5 @@
-"""Random tokenizers, texts and options that are hard to encode; what the reference and `tokenizers`
-make of them."""
+"""Random tokenizers, texts and options that are hard to encode, encoded by the oracle and by
+`tokenizers`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Rows = list[dict[str, Any] | None]
 
 
 def is_old(c: str) -> bool:
-    """Whether a character is the same in all versions of Unicode from 3.2 to this Python's: then
-    this Python and `tokenizers` know it by the same rules."""
+    """Return True for a character that is the same in all versions of Unicode from 3.2 to the
+    version of this Python, so this Python and `tokenizers` have the same rules for it."""
     old = unicodedata.ucd_3_2_0
     category = unicodedata.category(c)
     return (
@@ -54,7 +54,7 @@ SPECIAL_TEXT = (
 ALPHABETS: tuple[Sequence[str], ...] = (
     *("ab", "aab ", "abcdefg  ", "aA#", "aàáäÀb\u0301\u0300\u0308 ", "abİıIiẞßſ\u0307 "),
     "a\u0301\u0323\u0327\u0345\u0344\u0341\u0f71\u0f72\u0f73\u0fb7\u1d15\u0591",
-    # kept marks, which change places with those that are not
+    # kept marks, which are reordered with removed marks
     "ab\U0001d165\U0001d16d\U0001d172\u0301\u0323\u031b\u0344 ",
     *("가각한ᄀ\u1161\u11a8\u11ab글a ", "中文字豈\U0002f800\U00020000a々、。ー "),
     *("😀👩🏽\u200d\ufe0f\U0001f1e6\U0001f1e8\u20e31 ", "!?.,'-$€…—«»_^`|~+<=>a "),
@@ -73,7 +73,7 @@ MORE_SPECIAL = ("<s>", "</s>", "[MASK]]", "é", "ab", "##a", " ", "[SEP][SEP]", 
 class Case:
     vocab: list[str]
     options: dict[str, Any]
-    """Of the tokenizer."""
+    """Options of the tokenizer."""
     encoding: EncodingOptions
     texts: list[str | None]
     pairs: list[str | None] | None = None
@@ -83,7 +83,7 @@ class Case:
         return wp.Tokenizer(self.vocab, unk_scope=self.unk_scope, **self.options)
 
     def rows(self) -> Iterator[tuple[str | None, str | None]]:
-        """Every text with its pair, if pairs there are; (None, None) for a null row."""
+        """Yield each text with its pair, if there are pairs; (None, None) for a null row."""
         pairs = self.pairs or [None] * len(self.texts)
         for text, pair in zip(self.texts, pairs, strict=True):
             null = text is None or (pair is None and self.pairs is not None)
@@ -92,7 +92,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Rows of columns, and the number of the text that each is of."""
+    """Rows of columns, with the number of the text of each."""
 
     rows: Rows = field(default_factory=list)
     sources: list[int] = field(default_factory=list)
@@ -123,7 +123,7 @@ def random_case(rng: Random, rows: int = 6) -> Case:
 
 
 def random_boundaries(rng: Random, vocab: Sequence[str], pairs: bool) -> dict[str, Any]:
-    """Tokens at the ends of texts; seldom with pairs, where they are refused."""
+    """Return tokens at the ends of texts, rarely with pairs, which refuse them."""
     found: dict[str, Any] = {}
     for flag, name, usual in (
         ("prepend_bos", "bos_token", "[CLS]"),
@@ -152,7 +152,7 @@ def random_options(rng: Random) -> dict[str, Any]:
 
 
 def random_vocabulary(rng: Random, text: str, options: dict[str, Any]) -> list[str]:
-    """Pieces of the words of the text, as they are cut and as they are written, and odd tokens."""
+    """Return fragments of the words of the text, and unusual tokens."""
     prefix = options["continuing_prefix"]
     text_options = {n: options[n] for n in TextOptions.__dataclass_fields__ if n in options}
     words = [*oracle.words(text, **text_options), *text.split()] or ["a"]
@@ -161,7 +161,7 @@ def random_vocabulary(rng: Random, text: str, options: dict[str, Any]) -> list[s
         word = rng.choice(words)
         start = rng.randrange(len(word))
         pieces.append(word[start : start + rng.choice([1, 1, 2, 3, 5, 200])])
-    if rng.random() < 0.7:  # every character, so that words are covered
+    if rng.random() < 0.7:  # all characters, so words are covered
         pieces += sorted({c for word in words for c in word})
     tokens = [form for piece in pieces for form in (piece, prefix + piece) if rng.random() < 0.8]
     missing = rng.choice([(), (), (), (), ("[CLS]",), ("[MASK]",), ("[CLS]", "[SEP]", "[PAD]")])
@@ -186,7 +186,8 @@ def random_encoding(rng: Random) -> EncodingOptions:
 
 
 def by_reference(case: Case) -> Encoded:
-    """Raises OptionError, whatever the texts are, and InputError as the kernel should."""
+    """Encode with the oracle. Raises OptionError for options that are wrong for any text, and
+    InputError like the kernel."""
     tok = case.tokenizer()
     encoding = asdict(case.encoding)
     options = asdict(tok.spec.text) | encoding
@@ -211,11 +212,11 @@ def by_reference(case: Case) -> Encoded:
 
 
 def peer(case: Case) -> tokenizers.Tokenizer:
-    """The same tokenizer of `tokenizers`, with truncation and padding as the case has them."""
+    """Return the same tokenizer of `tokenizers`, with truncation and padding."""
     special = [*oracle.SPECIAL_TOKENS, *case.options.get("more_special_tokens", ())]
     options = {k: v for k, v in case.options.items() if k != "more_special_tokens"}
     value = random_cases.wordpiece(case.vocab, special, **options)
-    # `tokenizers` checks a stride for rows with added tokens, though they be left out.
+    # `tokenizers` checks a stride for rows with added tokens, even if these are left out.
     if case.encoding.stride is not None and not case.encoding.add_special_tokens:
         value["post_processor"] = None
     made = random_cases.peer(value, case.encoding)
@@ -229,7 +230,7 @@ def peer(case: Case) -> tokenizers.Tokenizer:
 
 
 def ends(encoding: EncodingOptions) -> tuple[list[str], list[str]]:
-    """The tokens before and after a text of BERT's tokenizers, each once."""
+    """Return the tokens before and after a text of BERT's tokenizers, each once."""
     before, after = (["[CLS]"], ["[SEP]"]) if encoding.add_special_tokens else ([], [])
     if encoding.prepend_bos and before != [encoding.bos_token]:
         before = [str(encoding.bos_token), *before]
@@ -269,7 +270,7 @@ def by_kernel(case: Case, threads: int = 1) -> Encoded:
 
 
 def differences(mine: Encoded, theirs: Encoded, columns: Sequence[str] = COLUMNS) -> list[str]:
-    """What differs, in words."""
+    """Describe the differences."""
     if mine.sources != theirs.sources:
         return [f"rows are of texts {mine.sources}, not {theirs.sources}"]
     found = []

@@ -1,4 +1,4 @@
-"""Parquet files with encrypted columns, with keys that are no secret."""
+"""Parquet files with encrypted columns, with public keys."""
 
 from __future__ import annotations
 

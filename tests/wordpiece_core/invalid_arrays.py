@@ -1,11 +1,11 @@
-"""Arrays that break Arrow's rules, and each entry point of the kernel that takes arrays.
+"""Arrays that break Arrow's rules, for each entry point of the kernel that takes arrays.
 
-`python -m tests.wordpiece_core.invalid_arrays` gives every array to every entry point that takes
-its kind, in other processes, and prints as JSON of each: the entry point, the array, what is to
-come of it ("right", "error", or "either" where any value or column will do for the entry point)
-and what came: "right", "wrong answer", "not refused", "not made", "signal N", or the exception.
+`python -m tests.wordpiece_core.invalid_arrays` passes each array to each entry point of its kind,
+in other processes, and prints as JSON: the entry point, the array, the expected outcome ("right",
+"error", or "either" if the entry point accepts any value or column), and the outcome: "right",
+"wrong answer", "not refused", "not made", "signal N", or the exception.
 
-The arrays are generated. A good one is made by pyarrow; then one of its buffers is overwritten.
+The arrays are generated: pyarrow makes a good one, then one of its buffers is overwritten.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ VOCAB = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]", "a", "b", "ab", "##a", "#
 
 @dataclass(frozen=True)
 class Case:
-    """`make`: the array, or an object that says to be one. `right`: what the values of a harmless
-    one are; None: it must be refused, if it is not `possible`."""
+    """An array. `make`: the array, or an object that claims to be one. `right`: the values of a
+    valid array; None: it must be refused, unless it is `possible`."""
 
     name: str
     make: Callable[[], Any]
@@ -49,7 +49,7 @@ class Case:
 
 
 class Gives:
-    """An object whose `__arrow_c_array__` gives this, or raises it."""
+    """An object whose `__arrow_c_array__` returns or raises this."""
 
     def __init__(self, value: object) -> None:
         self.value = value
@@ -69,7 +69,7 @@ def int64s(*values: int) -> bytes:
 
 
 def view(length: int, head: bytes, buffer: int, offset: int) -> bytes:
-    """A long view of a string."""
+    """Return a long view of a string."""
     return struct.pack("<i4sii", length, head, buffer, offset)
 
 
@@ -77,7 +77,7 @@ def short_view(data: bytes) -> bytes:
     return struct.pack("<i12s", len(data), data)
 
 
-BEYOND = 1 << 30  # far enough to be a fault
+BEYOND = 1 << 30  # an address that is not mapped
 LONG = b"a b ab a b ab a b ab"  # 20 bytes: no short view
 
 
@@ -89,7 +89,7 @@ def overwritten(
     bad: bytes,
     children: list[pa.Array] | None = None,
 ) -> pa.Array:
-    """An array one of whose buffers is overwritten after pyarrow has looked at it."""
+    """Return an array with a buffer that was overwritten after pyarrow has checked it."""
     memory = [None if data is None else bytearray(data) for data in good]
     buffers = [None if data is None else pa.py_buffer(data) for data in memory]
     array = pa.Array.from_buffers(kind, rows, buffers, children=children)
@@ -118,7 +118,7 @@ BAD_VIEWS = (
 
 
 def text_cases() -> Iterator[Case]:
-    """Arrays of texts; those that are harmless have the texts `a`, `b`, `ab`, or a long one."""
+    """Yield arrays of texts. Valid ones have the texts `a`, `b`, `ab`, or a long text."""
     for kind in (*BYTE_KINDS, *VIEW_KINDS):
         good = pa.array(["a", "b", "ab"], kind)
         for values in (["a", "b", "ab"], ["a", None, "ab"], [], ["a", LONG.decode()]):
@@ -222,7 +222,7 @@ def words_of(texts: list[str | None]) -> list[str]:
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry point, and what it gives for an array that is in order."""
+    """An entry point, and its result for a valid array."""
 
     name: str
     call: Callable[[Any], Any]
@@ -252,7 +252,7 @@ TEXT_ENTRIES = (
 
 
 def list_cases() -> Iterator[Case]:
-    """Lists of ids; those that are harmless have `[5, 6], [7]`."""
+    """Yield lists of ids. Valid ones have `[5, 6], [7]`."""
     kind, right = pa.list_(pa.int32()), [[5, 6], [7]]
     good = pa.array(right, kind)
     yield Case("lists", lambda: good, right)
@@ -317,7 +317,7 @@ def trainer(min_pair_count: int | None = 1, criterion: str = "frequency") -> _ke
 
 
 class Good:
-    """Batches of every kind that are in order, of one small training."""
+    """Valid batches of every kind, from one small training."""
 
     def __init__(self) -> None:
         self.words = word_table()
@@ -357,7 +357,7 @@ class Good:
         return _kernel.PairLevels(self.candidates)
 
     def round(self, **given: Any) -> list[Any]:
-        """A whole round under a budget, some of what it is given being replaced."""
+        """Run a complete round with a budget, with some arguments replaced."""
         results = []
         for criterion, min_pair_count in (("pmi", 1), ("pmi", None), ("frequency", 1)):
             one = trainer(min_pair_count, criterion)
@@ -427,7 +427,7 @@ BATCH_ENTRIES: dict[str, dict[str, Callable[[Good, Any], Any]]] = {
 
 
 UNUSED = {"PairLevels": ("count", "first_rank", "first_offset"), "Splitter": ("nothing",)}
-"""What an entry point does not need of its batch."""
+"""Columns of a batch that an entry point ignores."""
 
 
 def whole_round(splits: Any) -> str:
@@ -438,8 +438,8 @@ def whole_round(splits: Any) -> str:
 
 
 def batch_cases(good: pa.RecordBatch) -> Iterator[Case]:
-    """Batches of a kind that are not in order, and some with values that only some entry points
-    refuse. The right answer of a harmless one is that of the whole."""
+    """Yield invalid batches of a kind, and batches with values that only some entry points refuse.
+    The right answer of a valid batch is the answer of the complete batch."""
     rows = len(good)
     yield Case("a slice", lambda: pa.concat_batches([good, good]).slice(rows, rows), [])
     yield Case("no columns", lambda: pa.record_batch([], names=[]))
@@ -501,7 +501,7 @@ def bad_lists(name: str, lists: pa.Array, put: Callable[[Any], Any]) -> Iterator
 
 @dataclass(frozen=True)
 class Trial:
-    """An array for an entry point. `wanted`: what is to come of it; `right`: the right answer."""
+    """An array for an entry point. `wanted`: the expected outcome; `right`: the right answer."""
 
     entry: str
     case: Case
@@ -511,7 +511,8 @@ class Trial:
 
 
 def outcomes(trials: list[Trial]) -> list[str]:
-    """What comes of each, in other processes: one for all, and where it dies one for the rest."""
+    """Return the outcome of each trial, in other processes: one for all, and one for the rest after
+    a crash."""
     found: list[str] = []
     while len(found) < len(trials):
         read, write = os.pipe()
@@ -548,7 +549,7 @@ ANY = object()  # any answer is right
 
 
 def all_trials() -> Iterator[Trial]:
-    """Every array for every entry point that takes its kind."""
+    """Return each array for each entry point of its kind."""
     for cases, entries in ((text_cases(), TEXT_ENTRIES), (list_cases(), LIST_ENTRIES)):
         for case in cases:
             for entry in entries:

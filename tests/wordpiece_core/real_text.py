@@ -8,6 +8,6 @@ CHARACTERS = 250_000
 
 
 def real_lines(characters: int = CHARACTERS) -> list[str]:
-    """Return about so many characters of text as lines, without empty ones."""
+    """Return about this number of characters of text as lines, without empty ones."""
     text = "\n".join(topics[name] for name in sorted(topics))[:characters]
     return [line for line in text.split("\n") if line.strip()]

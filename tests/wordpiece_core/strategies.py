@@ -1,5 +1,5 @@
-"""What hypothesis draws in the tests: word tables, training options, and text hard to cut; and the
-small rounds that such tables are trained in."""
+"""Strategies of hypothesis: word tables, training options, and text that is hard to split; and
+small rounds for such tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def word_tables(draw: st.DrawFn, *alphabets: str) -> dict[str, int]:
 
 @st.composite
 def training_options(draw: st.DrawFn) -> dict[str, Any]:
-    """Keyword arguments of ``train`` but for ``vocab_size``: the main ones and up to two others."""
+    """Draw keyword arguments of ``train`` except ``vocab_size``: the main ones and up to two
+    others."""
     others = draw(st.lists(st.sampled_from(sorted(OPTIONAL)), max_size=2, unique=True))
     return {
         "criterion": draw(st.sampled_from(["pmi", "likelihood", "frequency"])),
@@ -59,7 +60,7 @@ def training_options(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-# How many tokens may join special tokens and alphabet.
+# Strategy for the number of tokens in addition to special tokens and alphabet.
 rooms = st.sampled_from([100, 30, 10, 3, 1, 0])
 
 

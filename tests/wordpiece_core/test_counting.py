@@ -20,7 +20,7 @@ from .test_text import COMBINATIONS, SWITCHES, UNCASED, Switches, words_by_token
 STRING_TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 BINARY_TYPES = [pa.binary(), pa.large_binary()]
 
-# Sequences that UTF-8 does not have: cut short, too long, surrogates, beyond U+10FFFF, stray bytes.
+# Invalid UTF-8: incomplete or overlong sequences, surrogates, beyond U+10FFFF, stray bytes.
 BROKEN = [b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xc0\xaf", b"\xed\xa0\x80"]
 BROKEN += [b"\xf4\x90\x80\x80", b"\xe0\x80\x80", b"\xf8\x88\x80\x80\x80"]
 
@@ -32,7 +32,7 @@ broken_bytes = st.lists(st.sampled_from(BROKEN + SOUND) | st.binary(max_size=4),
 
 
 def replacements(texts: list[bytes | None]) -> int:
-    """How many U+FFFD Python's decoder puts in."""
+    """Return the number of U+FFFD that Python's decoder inserts."""
     kept = [text for text in texts if text is not None]
     found = sum(text.decode(errors="replace").count("\ufffd") for text in kept)
     return found - sum(text.count("\ufffd".encode()) for text in kept)

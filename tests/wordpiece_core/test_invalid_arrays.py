@@ -19,7 +19,7 @@ from .invalid_arrays import Gives, Good, splitter
 
 ROOT = Path(__file__).parents[2]
 RAISED = ("InputError", "TypeError", "not made")
-"""What an array that is not in order may lead to; pyarrow makes some of them not at all."""
+"""Allowed outcomes for an invalid array. pyarrow cannot make some of them."""
 OWN = ("an object that gives ValueError", "an object that gives KeyError")
 """Producers with errors of their own, which are let through."""
 

@@ -27,7 +27,8 @@ IDS = wp.EncodingOptions(add_special_tokens=False)
 
 
 def composed(*added: str) -> wp.Tokenizer:
-    """A tokenizer whose rules are composed, with added tokens that take the white space behind."""
+    """Return a tokenizer with composed parts, and added tokens that include the following white
+    space."""
     flags = {"special": False, "single_word": False, "lstrip": False, "rstrip": True}
     vocab = ["<unk>", "a", "b", "é", *added]
     value = {
@@ -122,7 +123,7 @@ def sizes_of_long_runs(size: int) -> Work:
 
 
 def seconds(work: Work, times: int) -> float:
-    """The least of three times that the processor has taken for so many calls."""
+    """Return the shortest of three measurements of the processor time of some calls."""
 
     def once() -> float:
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""Measures of tokenizers, beside a few plain lines over whole texts with `tokenizers`."""
+"""Measures of tokenizers, compared with a few plain lines over complete texts with `tokenizers`."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def plain_measures(peer: Any, unk_id: int | None, texts: list[str]) -> dict[str,
 
 
 def measured(tokenizer: Any, texts: list[str]) -> dict[str, Any]:
-    """The same, by the kernel, from chunks."""
+    """Return the same measures by the kernel, from chunks."""
     measures = measure(tokenizer, *chunks_of(texts))
     columns = (measures.uses[name].to_pylist() for name in ("token", "count"))
     uses = dict(zip(*columns, strict=True))
@@ -214,7 +214,7 @@ def test_tokens_from_elsewhere_are_checked() -> None:
         return pa.array(values, pa.uint32())
 
     good = numbers(2), numbers(0, 1), numbers(0, 1, 1, 4)
-    sums.add_tokens(words, *good, 1)  # "a ab": the first token is that of the a
+    sums.add_tokens(words, *good, 1)  # "a ab": the first token belongs to the a
     assert sums.take()[0][:4] == [2, 2, 4, 2]
     for place, bad in [
         *((0, numbers(1)), (0, numbers(3)), (0, numbers(None)), (0, numbers(1, 1))),

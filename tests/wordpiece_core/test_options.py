@@ -41,7 +41,7 @@ from wordpiece_core.options import TrainingOptions
             ({"driver_memory": n}, r"driver_memory: .* is (not a size|too (small|large))")
             for n in (0, 1.5, "x", float("inf"), 2**63)
         ),
-        # What is known of the vocabulary is checked before anything is counted.
+        # Options are checked against the vocabulary before anything is counted.
         ({"vocab_size": 4}, "vocab_size: 4 is too small for 5 special tokens; make it 5 or more"),
         (
             {"vocab_size": 10, "initial_alphabet": "aabc"},

@@ -1,4 +1,4 @@
-"""Pages of ids, and files put together from them, beside what pyarrow reads there."""
+"""Pages of ids, and files with them, as pyarrow reads them."""
 
 from __future__ import annotations
 

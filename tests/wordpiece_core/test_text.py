@@ -1,4 +1,5 @@
-"""The kernel's words are those of `tokenizers`, for every Unicode code point and for odd text."""
+"""The words of the kernel equal the words of `tokenizers`, for every code point and for unusual
+text."""
 
 from __future__ import annotations
 

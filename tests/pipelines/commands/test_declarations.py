@@ -71,7 +71,7 @@ WITH_OF_COMMAND = {
     ("train", "seed_size"): {"model": "unigram"},
     **{(c, "tokenizer"): {"inputs": None, "word_counts": "words"} for c in ("extend", "prune")},
 }
-"""What an option cannot be without, or with."""
+"""Required and excluded options of an option."""
 SPECIAL_OF_ROLE = {
     **{"unk_token": "[UNK]", "bos_token": "[CLS]", "eos_token": "[SEP]"},
     **{"pad_token": "[PAD]", "mask_token": "[MASK]"},

@@ -1,4 +1,4 @@
-"""Options are checked before work begins: one line, exit 2, and nothing left behind."""
+"""Options are checked before work begins: one line, exit status 2, and no files."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_the_manifest_and_the_summary_say_what_was_read(tmp_path: Path) -> None:
 
 
 def rare_words(rows: int) -> list[str]:
-    """Rows of words most of which are in one row only, so that tables fill up."""
+    """Write rows of words that mostly occur in one row, so that tables fill up."""
     rng = random.Random(rows)
     return [
         " ".join(f"w{int(rng.paretovariate(0.3)) % 10**7}" for _ in range(20)) for _ in range(rows)

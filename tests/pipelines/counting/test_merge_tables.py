@@ -1,4 +1,4 @@
-"""`wordpiece count --merge` adds tables up: the bytes are those of counting all text at once."""
+"""`wordpiece count --merge` adds tables: the bytes equal the bytes of counting all text."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def call(tmp_path: Path, tokenizer: str) -> list[str]:
 
 
 def front(directory: Path) -> dict[str, Any]:
-    """What a card says to programs."""
+    """Return the metadata of a card."""
     value: dict[str, Any] = yaml.safe_load((directory / "README.md").read_text().split("---\n")[1])
     return value
 

@@ -1,4 +1,5 @@
-"""`wordpiece encode` turns shards into shards of the ids of `tokenizers`, and goes on if killed."""
+"""`wordpiece encode` turns shards into shards of the ids of `tokenizers`, and resumes after a
+kill."""
 
 from __future__ import annotations
 

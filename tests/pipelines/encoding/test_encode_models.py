@@ -38,7 +38,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 class Trained:
-    """A tokenizer directory, what else reads it, and how `encode` is called with it."""
+    """A tokenizer directory, another reader of it, and the arguments of `encode` for it."""
 
     def __init__(self, place: Path, kind: str) -> None:
         self.place, self.kind = place, kind

@@ -1,4 +1,4 @@
-"""What `wordpiece encode` does with its options, beside what `tokenizers` does with the same."""
+"""The options of `wordpiece encode`, compared with `tokenizers`."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_pairs_are_cut_as_asked(
     stride: int | None,
 ) -> None:
     args = ["--text-column", "q", "--text-pair-column", "text", "--truncation", truncation]
-    length = 16 if truncation == "longest_first" else 400  # one text alone can be cut so
+    length = 16 if truncation == "longest_first" else 400  # this truncates a single text
     more = [] if stride is None else ["--stride", str(stride)]
     table = encode(tokenizer, tmp_path, pairs, *args, "--max-length", str(length), *more)
     theirs.enable_truncation(length, stride=stride or 0, strategy=truncation)

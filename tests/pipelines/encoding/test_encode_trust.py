@@ -59,7 +59,7 @@ def no_json(path: Path) -> None:
 
 
 def identities(directory: Path) -> dict[str, tuple[int, int]]:
-    """Which file each shard is, and when it was written."""
+    """Return the inode and the modification time of each shard."""
     paths = [path for path in directory.rglob("*.parquet") if path.name != UNFINISHED]
     stats = {path: path.stat() for path in paths}
     return {

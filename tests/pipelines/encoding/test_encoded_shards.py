@@ -1,4 +1,4 @@
-"""How shards are stored: what is copied, what the kernel writes, and which readers can read it."""
+"""Storage of shards: copied columns, pages of the kernel, and readers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_kept_columns_are_written_anew_where_rows_or_compression_differ(
     monkeypatch.setattr("pipelines.encoding.pieces.ROW_GROUP_BYTES", 10_000)
     cut = encode(tokenizer, tmp_path / "cut", shard)
     assert len(chunks(cut)) > len(before)
-    # An estimate from a footer is no reason to hold more than is bounded.
+    # Estimates from footers do not increase the bounded memory.
     monkeypatch.undo()
     monkeypatch.setattr("pipelines.io.parquet_input.MAX_COPIED_BYTES", 100)
     anew = encode(tokenizer, tmp_path / "anew", shard)

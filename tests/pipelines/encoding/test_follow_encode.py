@@ -248,7 +248,7 @@ def test_a_killed_run_is_continued_by_following(dataset: Dataset) -> None:
 def test_a_store_is_followed_from_its_first_listing(
     tmp_path: Path, tokenizer: str, store_that_closes: str
 ) -> None:
-    """Where files appear when they are closed, they are complete."""
+    """Files that appear when they are closed are complete."""
     call = ["encode", f"{store_that_closes}/in", "--tokenizer", tokenizer, "--output"]
     for first in (0, 30):
         write_shard(tmp_path / "in" / f"{first}.txt", TEXTS[first : first + 25])

@@ -1,5 +1,5 @@
-"""Columns of any type of Arrow are in the dataset as they are in the input, for any reader, and all
-shards of a dataset have one schema."""
+"""Kept columns of any Arrow type have the values of the input for every reader, and all rows
+stay."""
 
 from __future__ import annotations
 

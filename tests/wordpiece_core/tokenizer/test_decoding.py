@@ -22,7 +22,7 @@ BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def sequences(size: int, some: list[list[int]]) -> list[list[int]]:
-    """Rows of ids: those of texts, and random ones."""
+    """Return the rows of texts, and random rows of ids."""
     draw = random.Random(1)
     return some + [[draw.randrange(size) for _ in range(draw.randrange(12))] for _ in range(300)]
 

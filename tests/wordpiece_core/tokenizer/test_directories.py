@@ -254,7 +254,8 @@ def ids_of(load: Any, path: Path) -> list[list[int]] | Exception:
 
 
 def check_directory(seed: int, path: Path) -> str:
-    """Whether the ids are equal, or the directory is refused; AssertionError if they differ."""
+    """Return True if ids are equal, False if the directory is refused; AssertionError if they
+    differ."""
     rng = Random(seed)
     write_directory(rng, path)
     if (path / "tokenizer.json").exists() and rng.random() < 0.6:

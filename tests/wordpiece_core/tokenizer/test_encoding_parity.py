@@ -1,5 +1,5 @@
-"""Every column of the kernel's rows against `tokenizers`: code points in contexts, and what is hard
-to cut. `make soak` does more of both, and `python -m tests.parity` whole corpora."""
+"""Compare every column of the kernel with `tokenizers`: code points in contexts, and text that is
+hard to split. `make soak` tries more, and `python -m tests.parity` complete corpora."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_lone_surrogate_is_an_error_in_one_line() -> None:
             assert "\n" not in str(raised.value)
 
 
-# --- What is hard to cut --------------------------------------------------------------------------
+# --- Text that is hard to split -------------------------------------------------------------------
 
 EMOJI = (
     "👨\u200d👩\u200d👧\u200d👦 👩🏽\u200d🚀 🏳\ufe0f\u200d🌈 🇩🇪🇫🇷 🇩 "
@@ -187,7 +187,7 @@ def test_odd_text_is_encoded_as_tokenizers_does(texts: list[str], options: TextO
     assert pair.differing(texts) == []
 
 
-# What the fuzz target found.
+# Findings of the fuzz target.
 FOUND = [
     (
         "no room for either text, in any way of truncation",

@@ -1,4 +1,4 @@
-"""How texts are taken apart, and the reasons for unknown words."""
+"""Inspection of texts, and reasons for unknown words."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_special_tokens_are_told_from_added_ones_and_from_plain_text() -> None:
         ("\u0323", 0, "\u0323", (), "continuation"),
         ("q", 0, "q", (), "inside"),
         ("a😀", 1, "😀", ("a",), "nowhere"),
-        ("aU", 1, "U", ("a",), "nowhere"),  # special tokens are no place for a letter
+        ("aU", 1, "U", ("a",), "nowhere"),  # special tokens do not count
     ],
 )
 def test_the_character_that_does_not_fit_is_named_and_where_else_it_is(

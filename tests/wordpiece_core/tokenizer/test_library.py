@@ -1,5 +1,5 @@
-"""What the library `tokenizers` encodes, because a part of the tokenizer is not known here, has the
-rows, columns and counts that every tokenizer has."""
+"""Tokenizers with an unsupported part have the ids of the library `tokenizers`, which encodes
+them."""
 
 from __future__ import annotations
 

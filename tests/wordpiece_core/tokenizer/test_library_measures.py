@@ -84,7 +84,7 @@ KINDS = {
 
 
 def of_library(peer: Any) -> OwnTokenizer:
-    """The same tokenizer, which the library runs, whether or not it is known here."""
+    """Return the same tokenizer, run by the library even if the kernel supports it."""
     text = peer.to_str()
     refusal = InputError("x.json: not read natively")
     return OwnTokenizer.from_spec(library_spec(json.loads(text), text, "x.json", refusal))

@@ -75,7 +75,7 @@ def of_sentencepiece(
 
 
 def check_ids(tokenizer: wp.Tokenizer, other: Any, given: Sequence[str]) -> None:
-    """Ids are those of sentencepiece, from a cold cache and a warm one, and with offsets."""
+    """Check the ids with sentencepiece, with a cold and a warm cache, and with offsets."""
     wanted = other.encode(list(given))
     bare = replace(PLACES, columns=())
     for options in (bare, bare, PLACES):

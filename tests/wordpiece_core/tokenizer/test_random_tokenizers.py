@@ -1,5 +1,5 @@
-"""Files of `tokenizers`, random ones and hard ones: all columns are those of the library.
-`make soak` tries thousands."""
+"""Random and difficult files of `tokenizers`: all columns equal the columns of the library. `make
+soak` tries thousands."""
 
 from __future__ import annotations
 

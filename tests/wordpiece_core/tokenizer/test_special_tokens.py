@@ -1,4 +1,4 @@
-"""Which special tokens come out of a text, and their columns."""
+"""Special tokens in texts, and their columns."""
 
 from __future__ import annotations
 

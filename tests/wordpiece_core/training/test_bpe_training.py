@@ -1,5 +1,4 @@
-"""The kernel trains BPE as the reference does, in any rounds; and as `tokenizers` does, but for
-ties."""
+"""The kernel trains BPE like the oracle, in any rounds, and like `tokenizers`, except for ties."""
 
 from __future__ import annotations
 
@@ -118,7 +117,7 @@ def test_the_words_of_real_text_give_the_merges_of_the_reference(boundary: str) 
         assert_equal(mine, specified)
 
 
-# --- `tokenizers` beside it -----------------------------------------------------------------------
+# --- Compared with `tokenizers` -------------------------------------------------------------------
 
 
 def real_words() -> list[tuple[str, int]]:
@@ -160,7 +159,7 @@ class Counts:
 def merges_of_tokenizers(
     words: list[tuple[str, int]], boundary: str, vocab_size: int
 ) -> list[tuple[str, str]]:
-    """What its BpeTrainer learns of the words."""
+    """Return the merges of its BpeTrainer."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     options: dict[str, Any] = {}
     if boundary == "</w>":
@@ -223,8 +222,8 @@ def test_the_tokenizer_has_each_merge_once_by_ids() -> None:
 
 
 def test_a_pair_that_is_merged_twice_keeps_its_first_rank() -> None:
-    """Where words hold the very string </w>, the token xa</w> is made by x a</w> and, later, by
-    xa </w>. So y xa</w> is merged again."""
+    """If words contain the string </w>, the token xa</w> is built by x a</w> and, later, by xa
+    </w>. So y xa</w> is merged again."""
     followed = {start + "</w>" + end: 1 for start in ("", "xa", "yxa") for end in "qrstu"}
     table = {"xa": 90, "yxa": 80, "xab": 9, **followed}
     result = wp.train(table, model="bpe", vocab_size=200)

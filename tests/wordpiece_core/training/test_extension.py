@@ -63,7 +63,7 @@ def extended(
     room: int,
     **budget: Any,
 ) -> tuple[wp.ExtensionResult, oracle.Extension]:
-    """What the kernel and the reference make: `room` tokens, and the new symbols."""
+    """Extend by `room` tokens and the new symbols, in the kernel and in the oracle."""
     vocab, _, table = domain
     rows = [(w, n) for w, n in table.items() if n >= given.get("min_word_count", 1) and w]
     room += len(oracle.missing_symbols(rows, vocab, given.get("new_characters", 0)))

@@ -1,5 +1,5 @@
-"""Words of pre-tokenizers and normalizers by name are those of `tokenizers`, in counting and in the
-tokenizer that is trained on them."""
+"""Words of named pre-tokenizers and normalizers equal the words of `tokenizers`, in counting and in
+trained tokenizers."""
 
 import json
 import random

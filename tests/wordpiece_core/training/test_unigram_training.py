@@ -170,7 +170,8 @@ def test_seeds_that_the_memory_does_not_hold_are_an_error() -> None:
 def trained(
     words: dict[str, int], parts: int, memory: int | None = None, **budget: Any
 ) -> list[dict[str, Any]]:
-    """The pieces of a training over so many parts of the words, and the facts of its rounds."""
+    """Return the pieces of a training over this number of parts of the words, and the facts of its
+    rounds."""
     options = TrainingOptions(model="unigram", **FULL)
     whole = word_batch(words)
     size = -(-len(whole) // parts)

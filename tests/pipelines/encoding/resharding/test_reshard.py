@@ -102,7 +102,7 @@ def shuffled(seed: int) -> list[tuple[str, int, str | None]]:
 
 
 def is_test(text: str | None) -> bool:
-    """Whether a text is in the last tenth of the hashes."""
+    """Return True if a text is in the last tenth of the hashes."""
     return Fraction(hashed((text or "").encode(), b"wordpiece split"), 1 << 64) >= Fraction("0.9")
 
 
