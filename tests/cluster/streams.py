@@ -159,7 +159,7 @@ def messages_of_kafka(directory: Path, tokenizer: Path, cluster: Servers) -> Non
 
 
 class Topics:
-    """What topics hold. `found`: by text, the time at which its ids were written first."""
+    """Messages of topics. `found`: by text, the time at which its ids were first written."""
 
     def __init__(self, server: str, names: list[str]) -> None:
         self.consumer = Consumer(

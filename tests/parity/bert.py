@@ -57,7 +57,7 @@ POINTS_A_TEXT = 8
 
 
 class Pair:
-    """The same tokenizer in the kernel and in `tokenizers`.
+    """A tokenizer in the kernel, and its copy in `tokenizers`.
 
     With `hides`, special tokens that appear in a text are ordinary text.
     """

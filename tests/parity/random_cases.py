@@ -153,13 +153,13 @@ def difference(
     except wp.InputError as error:
         try:
             theirs.encode_batch(inputs, add_special_tokens=options.add_special_tokens)
-        except BaseException as other:  # a panic of Rust is no Exception
+        except BaseException as other:  # Rust panics are BaseExceptions
             if not isinstance(other, KeyboardInterrupt):
                 return None
         return f"we raise {error}, and tokenizers does not"
     try:
         encodings = theirs.encode_batch(inputs, add_special_tokens=options.add_special_tokens)
-    except BaseException as other:  # a panic of Rust is no Exception
+    except BaseException as other:  # Rust panics are BaseExceptions
         if isinstance(other, KeyboardInterrupt):
             raise
         raise wp.InputError("tokenizers does not encode it") from other

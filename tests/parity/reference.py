@@ -41,7 +41,7 @@ def faults(case: Case, threads: int) -> list[str]:
 def refuses(case: Case) -> bool:
     try:
         by_tokenizers(case)
-    except BaseException as error:  # a panic of Rust is no Exception
+    except BaseException as error:  # Rust panics are BaseExceptions
         return "Truncation error" in str(error) or "`stride` must be" in str(error)
     return False
 

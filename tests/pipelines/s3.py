@@ -63,7 +63,7 @@ class Store:
         self.objects.setdefault(bucket, {})[key] = Object(data)
 
     def files(self, place: str) -> dict[str, bytes]:
-        """What is below a place, by the rest of its key."""
+        """Return the content of the objects below a prefix, by the rest of their keys."""
         bucket, _, prefix = place.partition("/")
         found = self.objects.get(bucket, {}).items()
         below = [(key, of) for key, of in found if key.startswith(f"{prefix}/")]

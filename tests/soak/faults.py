@@ -76,8 +76,8 @@ def run(root: Path, call: Call, faults: Faults) -> tuple[int, str, int]:
 
 @dataclass
 class Sweep:
-    """What was found. `faults`: how many were injected; `ended_well`: runs that ended with exit
-    status 0 in spite of theirs; `wrong`: what went wrong, in words."""
+    """Result of a sweep. `faults`: number of injected faults; `ended_well`: number of runs that
+    exited with status 0 despite a fault; `wrong`: messages about errors."""
 
     job: str
     calls: int = 0

@@ -501,7 +501,7 @@ def bad_lists(name: str, lists: pa.Array, put: Callable[[Any], Any]) -> Iterator
 
 @dataclass(frozen=True)
 class Trial:
-    """An array for an entry point. `wanted`: the expected outcome; `right`: the right answer."""
+    """An array for an entry point. `wanted`: the expected outcome; `right`: the correct result."""
 
     entry: str
     case: Case
