@@ -100,3 +100,15 @@ def test_wrong_values_are_value_errors() -> None:
     for error in (wp.OptionError, wp.InputError):
         assert issubclass(error, ValueError)
         assert issubclass(error, wp.WordpieceError)
+
+
+@pytest.mark.parametrize("texts", ["one text", ["one text", "two"], ["ab", "cd"]])
+def test_train_on_texts_names_count_words(texts: str | list[str]) -> None:
+    with pytest.raises(wp.InputError, match=r"these are texts; pass count_words\(texts\)"):
+        wp.train(texts)  # type: ignore[arg-type]
+
+
+def test_save_refuses_the_name_of_a_file(tmp_path: Path, saved: Path) -> None:
+    with pytest.raises(wp.OptionError, match=r"x\.json looks like a file; choose a directory"):
+        wp.Tokenizer.load(saved).save(tmp_path / "x.json")
+    assert not list(tmp_path.iterdir())

@@ -225,10 +225,13 @@ class Tokenizer:
         or one in a store (`s3://bucket/tok`), and return their paths.
 
         An existing tokenizer is replaced: if the process is killed meanwhile, the directory has
-        the old tokenizer, the new one, or none. Raises OptionError for a path that is not writable,
-        and StorageError if writing fails.
+        the old tokenizer, the new one, or none. Raises OptionError for a path that is not writable
+        or ends with `.json`, and StorageError if writing fails.
         """
-        return write_tokenizer(os.fspath(directory), self.spec)
+        path = os.fspath(directory)
+        if path.endswith(".json"):
+            raise OptionError(f"directory: {path} looks like a file; choose a directory")
+        return write_tokenizer(path, self.spec)
 
     save_pretrained = save  # as `transformers` calls it
 

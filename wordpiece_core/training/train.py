@@ -304,6 +304,8 @@ def word_batch(words: WordCounts) -> pa.RecordBatch:
     if not isinstance(words, pa.Table):
         try:
             rows = list(words.items() if isinstance(words, Mapping) else words)
+            if isinstance(words, str) or any(isinstance(row, str) for row in rows):
+                raise ValueError("these are texts; pass count_words(texts)")
             columns = [[word for word, _ in rows], [count for _, count in rows]]
             words = pa.table({"word": pa.array(columns[0], pa.string()), "count": columns[1]})
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
