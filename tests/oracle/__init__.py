@@ -4,7 +4,7 @@
 strides, packing, extension, pruning, and limits of training. They import no production code except
 the classes of errors.
 
-    encoding, pre_tokenizers   text to words, tokens, and rows of ids; ids to text
+    encoding                   text to words, tokens, and rows of ids
     training                   WordPiece
     bpe, bpe_training          BPE
     unigram, unigram_*         Unigram
@@ -17,50 +17,34 @@ the classes of errors.
 from __future__ import annotations
 
 from tests.oracle.encoding import (
-    char_tokenize,
     count_words,
-    decode,
     encode,
     encode_rows,
     normalize,
-    normalize_placed,
     pre_tokenize,
     tokenize,
     tokenize_word,
-    word_tokenize,
     words,
 )
 from tests.oracle.extension import (
     Extension,
-    Losses,
     extend,
-    kept_tokens,
-    longest_match,
-    losses,
     missing_symbols,
     prune,
 )
 from tests.oracle.initial_vocabulary import kept_characters
 from tests.oracle.merging import (
     Merge,
-    Pair,
     Split,
     Training,
-    merge_tokens,
     merge_word,
-    merges_made,
     pair_counts,
-    unigram_counts,
 )
-from tests.oracle.packing import PackedSequence, pack
-from tests.oracle.pre_tokenizers import gpt2_words
-from tests.oracle.rules import lower_support, placed
+from tests.oracle.packing import pack
+from tests.oracle.rules import lower_support
 from tests.oracle.symbols import SPECIAL_TOKENS, WHITE_SPACE
 from tests.oracle.training import (
-    best_merge,
-    best_merges,
     fall,
-    h,
     natural_log,
     score,
     split_word,
@@ -71,38 +55,22 @@ __all__ = [
     "SPECIAL_TOKENS",
     "WHITE_SPACE",
     "Extension",
-    "Losses",
     "Merge",
-    "PackedSequence",
-    "Pair",
     "Split",
     "Training",
-    "best_merge",
-    "best_merges",
-    "char_tokenize",
     "count_words",
-    "decode",
     "encode",
     "encode_rows",
     "extend",
     "fall",
-    "gpt2_words",
-    "h",
     "kept_characters",
-    "kept_tokens",
-    "longest_match",
-    "losses",
     "lower_support",
-    "merge_tokens",
     "merge_word",
-    "merges_made",
     "missing_symbols",
     "natural_log",
     "normalize",
-    "normalize_placed",
     "pack",
     "pair_counts",
-    "placed",
     "pre_tokenize",
     "prune",
     "score",
@@ -110,7 +78,5 @@ __all__ = [
     "tokenize",
     "tokenize_word",
     "train",
-    "unigram_counts",
-    "word_tokenize",
     "words",
 ]

@@ -78,16 +78,3 @@ def apply_merges(tokens: Sequence[str], merges: Iterable[Pair]) -> list[str]:
             return tokens
         at = min(found)[1]
         tokens[at : at + 2] = [tokens[at] + tokens[at + 1]]
-
-
-def apply_first_pair_in_text(tokens: Sequence[str], merges: Iterable[Pair]) -> list[str]:
-    """Merge the first pair *of the word* that was learned at all, repeatedly, as many textbooks do.
-    This ignores ranks, so words of the training may be segmented differently. Use
-    ``apply_merges``."""
-    learned = {(pair[0], pair[1]) for pair in merges}
-    tokens = list(tokens)
-    while True:
-        at = next((at for at, pair in enumerate(pairwise(tokens)) if pair in learned), None)
-        if at is None:
-            return tokens
-        tokens[at : at + 2] = [tokens[at] + tokens[at + 1]]

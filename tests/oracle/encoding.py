@@ -228,19 +228,6 @@ def placed_tokens(
     return tokens
 
 
-# --- The two simpler ways, for comparison ---------------------------------------------------------
-
-
-def word_tokenize(text: str, **options: Any) -> list[str]:
-    """Return the words as tokens: few tokens, but no vocabulary has all words."""
-    return words(text, **options)
-
-
-def char_tokenize(text: str, **options: Any) -> list[str]:
-    """Return the characters as tokens: a small vocabulary, but many tokens."""
-    return [c for word in words(text, **options) for c in word]
-
-
 # --- Tokens to rows -------------------------------------------------------------------------------
 
 
@@ -365,44 +352,3 @@ def pad(row: Row, length: int, pad_id: int) -> Row:
     return {
         name: row[name] + [values[name]] * more if name in values else row[name] for name in row
     }
-
-
-# --- Ids to text ----------------------------------------------------------------------------------
-
-# Replacements in decoded English text, in this order.
-CLEAN_UP = (
-    *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
-    *((" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re")),
-)
-
-
-def decode(
-    ids: Iterable[int],
-    vocab: Sequence[str],
-    *,
-    skip_special_tokens: bool = True,
-    clean_up_tokenization_spaces: bool = True,
-    special_tokens: Sequence[str] = SPECIAL_TOKENS,
-    continuing_prefix: str = "##",
-) -> str:
-    """Return the text of ids, with a space before each token that starts a word, except the first.
-
-    Each token is cleaned with its space. With ``clean_up_tokenization_spaces`` the complete text is
-    cleaned again, except for "do not".
-    """
-    tokens = [vocab[i] for i in ids]
-    if skip_special_tokens:
-        tokens = [token for token in tokens if token not in special_tokens]
-    text = ""
-    for i, token in enumerate(tokens):
-        continues = i > 0 and token.startswith(continuing_prefix)
-        part = token.removeprefix(continuing_prefix) if continues else " " * (i > 0) + token
-        text += _clean(part)
-    return _clean(text, but=" do not") if clean_up_tokenization_spaces else text
-
-
-def _clean(text: str, but: str = "") -> str:
-    for old, new in CLEAN_UP:
-        if old != but:
-            text = text.replace(old, new)
-    return text

@@ -7,16 +7,12 @@ three ways; Unigram has the second:
 `▁`      is put before a word, as a symbol: `▁ t h e`.
 `bytes`  A word is its bytes in UTF-8, each written as GPT-2 writes it, after a space: `Ġ t h e`.
          The 256 bytes are the alphabet, so nothing is unknown. GPT-2's own pre-tokenizer keeps
-         spaces
-         (``add_space=False``).
-
-Textbooks have `</w>` as a symbol of its own, `t h e </w>`: END_APART.
+         spaces (``add_space=False``).
 """
 
 from __future__ import annotations
 
 WORD_END, SPACE_MARK, BYTES = "</w>", "▁", "bytes"  # ▁ is U+2581
-END_APART = "</w> apart"
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROLES = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
 WHITE_SPACE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(
@@ -33,7 +29,7 @@ def byte_characters() -> list[str]:
 
 
 BYTE_CHARACTERS = byte_characters()
-ALWAYS = {BYTES: BYTE_CHARACTERS, SPACE_MARK: [SPACE_MARK], END_APART: [WORD_END]}
+ALWAYS = {BYTES: BYTE_CHARACTERS, SPACE_MARK: [SPACE_MARK]}
 """Symbols that are always in the alphabet, by word boundary."""
 
 
@@ -47,8 +43,6 @@ def symbols(word: str, word_boundary: str = WORD_END, add_space: bool = True) ->
         return [*word[:-1], word[-1] + WORD_END]
     if word_boundary == SPACE_MARK:
         return list(marked(word))
-    if word_boundary == END_APART:
-        return [*word, WORD_END]
     spaced = f" {word}" if add_space and not word.startswith(" ") else word
     return [BYTE_CHARACTERS[byte] for byte in spaced.encode()]
 
@@ -60,7 +54,7 @@ def marked(word: str) -> str:
 
 def bare(token: str, word_boundary: str) -> str:
     """Return a token without its mark."""
-    if word_boundary in (WORD_END, END_APART):
+    if word_boundary == WORD_END:
         return token.removesuffix(WORD_END)
     return token.removeprefix(SPACE_MARK) if word_boundary == SPACE_MARK else token
 

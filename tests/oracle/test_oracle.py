@@ -33,12 +33,6 @@ def test_the_word_table_is_ordered_by_count_and_then_by_code_point() -> None:
     assert list(oracle.count_words(["B b"], lowercase=False)) == ["B", "b"]
 
 
-def test_word_and_character_tokens() -> None:
-    assert oracle.word_tokenize("This is it!") == ["this", "is", "it", "!"]
-    assert oracle.char_tokenize("This is!") == ["t", "h", "i", "s", "i", "s", "!"]
-    assert oracle.word_tokenize("This is", lowercase=False) == ["This", "is"]
-
-
 # --- Counts and scores ----------------------------------------------------------------------------
 
 

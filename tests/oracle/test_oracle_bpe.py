@@ -42,34 +42,6 @@ def test_the_textbooks_corpus_runs_out_of_pairs_before_the_vocabulary_is_full() 
         assert tokens == [word + symbols.WORD_END]
 
 
-def test_the_textbooks_end_of_words_is_a_symbol_of_its_own() -> None:
-    assert symbols.symbols("the", symbols.END_APART) == ["t", "h", "e", "</w>"]
-    training = bpe_training.train(words_of(TEXTBOOK), 100, word_boundary=symbols.END_APART)
-    first = [merge.token for merge in training.merges[:5]]
-    assert first == ["th", "the", "the</w>", "at", "at</w>"]
-    assert "</w>" in training.vocab
-    tokens = bpe.tokenize(
-        "that", training.vocab, pairs_of(training.merges), word_boundary=symbols.END_APART
-    )
-    assert tokens == ["th", "at</w>"]
-
-
-def test_the_first_pair_of_the_text_is_not_the_pair_learned_first() -> None:
-    merges = [("b", "c"), ("a", "b")]
-    assert bpe.apply_merges("abc", merges) == ["a", "bc"]
-    assert bpe.apply_first_pair_in_text("abc", merges) == ["ab", "c"]
-
-
-def test_the_textbooks_loop_cuts_a_word_of_its_own_corpus_otherwise() -> None:
-    training = bpe_training.train(words_of(TEXTBOOK), 100)
-    merges = pairs_of(training.merges)
-    split = symbols.symbols("chat")
-    assert bpe.apply_merges(split, merges) == ["ch", "at</w>"]
-    assert bpe.apply_first_pair_in_text(split, merges) == ["cha", "t</w>"]
-    for word in words_of(TEXTBOOK):
-        assert bpe.apply_merges(symbols.symbols(word), merges) == [word + "</w>"]
-
-
 def test_pairs_that_overlap_count_each_time_and_merge_once() -> None:
     training = bpe_training.train({"aaa": 1, "bc": 1}, 20, word_boundary=symbols.SPACE_MARK)
     assert [(m.token, m.pair_count) for m in training.merges[:2]] == [("aa", 2), ("▁aa", 1)]
