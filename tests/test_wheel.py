@@ -43,7 +43,7 @@ def test_the_wheel_holds_both_packages_and_the_kernel_and_no_rust_source(wheel: 
     assert {
         "pipelines/commands/cli.py",
         "pipelines/reporting/page.css",
-        "wordpiece_core/reference/training.py",
+        "wordpiece_core/reference/wordpiece.py",
     } <= set(names)
     assert [name for name in names if name.startswith("wordpiece_core/_kernel.")]
     assert not [name for name in names if name.endswith((".rs", ".toml", ".lock"))]
