@@ -125,13 +125,14 @@ def random_case(rng: Random, rows: int = 6) -> Case:
 def random_boundaries(rng: Random, vocab: Sequence[str], pairs: bool) -> dict[str, Any]:
     """Return tokens at the ends of texts, rarely with pairs, which refuse them."""
     found: dict[str, Any] = {}
+    tokens = [token for token in vocab if "\0" not in token]  # options cannot contain NUL
     for flag, name, usual in (
         ("prepend_bos", "bos_token", "[CLS]"),
         ("append_eos", "eos_token", "[SEP]"),
     ):
         if rng.random() < (0.05 if pairs else 0.3):
             found[flag] = True
-            found[name] = rng.choice([rng.choice(vocab), rng.choice(vocab), usual, None])
+            found[name] = rng.choice([rng.choice(tokens), rng.choice(tokens), usual, None])
     return found
 
 
