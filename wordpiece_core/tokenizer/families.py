@@ -23,8 +23,13 @@ from wordpiece_core.tokenizer.parts import (
     normalizers_of,
     pre_tokenizers_of,
 )
-from wordpiece_core.tokenizer.spec import TokenizerSpec, added_in, bert_roles, usual_roles
-from wordpiece_core.tokenizer.vocabulary import is_unused
+from wordpiece_core.tokenizer.spec import (
+    TokenizerSpec,
+    added_in,
+    bert_roles,
+    tokens_in_texts,
+    usual_roles,
+)
 
 
 def bert_spec(
@@ -105,7 +110,7 @@ def trained_spec(
     ...     special_tokens=["<s>"]).roles
     {'bos_token': '<s>'}
     """
-    of_text = [token for token in special_tokens if not is_unused(token)]
+    of_text = [token.content for token in tokens_in_texts(special_tokens)]
     added = added_in(vocab, of_text)
     if roles is None:
         usual = {} if isinstance(model, WordPiece) else usual_roles({t.content for t in added})
