@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from benchmarks.measure import WORDPIECE, Row, Spread, in_turn, number, run_process
 from benchmarks.setting import Setting, megabytes, read_texts, write_copy
-from pipelines.counting import count as job
 from pipelines.io import inputs
 from wordpiece_core import TextOptions, _kernel
+from wordpiece_core.limits import LIMITS
 from wordpiece_core.training.smoothing import FRACTION_BITS
 
 # What the command loads, Beam most of it, and how it ends.
@@ -87,7 +87,7 @@ def load(setting: Setting) -> float:
 def read(paths: list[str], threads: int, *, counting: bool) -> float:
     """The seconds of reading, or of reading and counting, without Beam."""
     started = time.perf_counter()
-    ranges = inputs.plan(inputs.resolve(paths), "text", job.RANGE_BYTES)
+    ranges = inputs.plan(inputs.resolve(paths), "text", LIMITS.range_bytes)
     ranges.sort(key=lambda part: -part.bytes)
     with ThreadPoolExecutor(threads) as pool:
         parts = [ranges[i::threads] for i in range(threads)]

@@ -47,7 +47,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
-PLAN_LINES = 1000  # lines that are written at a time
 
 
 # --- Arguments ------------------------------------------------------------------------------------
@@ -318,10 +317,8 @@ def run_plan(
 def write_plan(path: str, elements: Sequence[Any]) -> None:
     """Write dataclasses as a plan."""
     with outputs.atomic_writer(path) as stream:
-        for start in range(0, len(elements), PLAN_LINES):
-            some = elements[start : start + PLAN_LINES]
-            lines = [json.dumps(item, default=_fields).encode() + b"\n" for item in some]
-            stream.write(b"".join(lines))
+        for element in elements:
+            stream.write(json.dumps(element, default=_fields).encode() + b"\n")
 
 
 def _fields(value: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.comparing.options import TokenizerPlace
 from pipelines.counting.options import CountingOptions, usual_special_tokens
-from pipelines.counting.steps import PARTITION_SHARE_BYTES, SortedWords
+from pipelines.counting.steps import SortedWords
 from pipelines.encoding.columns import check_fit
 from pipelines.encoding.options import ShardOptions, TokenizerOptions
 from pipelines.io.batches import from_bytes, to_bytes
@@ -47,7 +47,6 @@ from wordpiece_core.uri import absolute
 
 MIN_PARTITIONS = 64  # of words, by hash; no result depends on their number
 BATCH_BYTES = 1 << 20  # bytes of texts that are processed together
-MAX_WINDOWS = 16  # windows of a bundle whose counts are in memory
 COUNTS_AT_ONCE = 65_536  # counted words that become elements together
 ROW_TYPES: dict[str, Any] = {
     **dict.fromkeys(("attention_mask", "token_type_ids", "special_tokens_mask"), Sequence[np.int8]),
@@ -284,7 +283,10 @@ class CountWords(_Texts):
         self._init(options)
         text = options.select(TextOptions)
         self.options = CountingOptions(
-            text_column=options.text_column, worker_memory=options.worker_memory, **vars(text)
+            text_column=options.text_column,
+            worker_memory=options.worker_memory,
+            limits=options.limits,
+            **text.values(),
         )
         special_tokens = options.special_tokens
         if special_tokens is None:
@@ -300,15 +302,27 @@ class CountWords(_Texts):
                 " sliding windows"
             )
         fn = _CountTexts(self.options, self.split_at, self.dead_letter_tag)
-        return self._apply(texts, fn, tuple[int, bytes], _MergeCounts())
+        return self._apply(
+            texts, fn, tuple[int, bytes], _MergeCounts(self.options.limits.merged_bytes)
+        )
 
 
 class _MergeCounts(beam.PTransform):
-    """Merge the counts of bundles by partition, and emit words."""
+    """Merge the counts of bundles by partition, and emit words.
+
+    Args:
+        least_bytes: See `SortedWords`.
+    """
+
+    def __init__(self, least_bytes: int) -> None:
+        super().__init__()
+        self.least_bytes = least_bytes
 
     def expand(self, counts: beam.PCollection) -> beam.PCollection:
         grouped = counts | "group" >> beam.GroupByKey()
-        return grouped | "merge" >> beam.FlatMap(_merged).with_output_types(WordCount)
+        return grouped | "merge" >> beam.FlatMap(_merged, self.least_bytes).with_output_types(
+            WordCount
+        )
 
 
 class _CountTexts(_ProcessTexts):
@@ -320,8 +334,9 @@ class _CountTexts(_ProcessTexts):
         super().__init__([options.text_column], dead_letter_tag)
         self.options = options
         self.split_at = [token.for_kernel() for token in split_at]
-        self.memory = options.worker_memory // MAX_WINDOWS  # bytes of the table of a window
-        self.partitions = max(self.memory // PARTITION_SHARE_BYTES, MIN_PARTITIONS)
+        limits = options.limits
+        self.memory = options.worker_memory // limits.windows  # bytes of the table of a window
+        self.partitions = max(self.memory // limits.partition_share_bytes, MIN_PARTITIONS)
 
     def start_bundle(self) -> None:
         self.counters: dict[Any, _kernel.WordCounter] = {}
@@ -339,7 +354,7 @@ class _CountTexts(_ProcessTexts):
 
     def _count(self, window: Any, texts: pa.Array) -> Iterator[WindowedValue]:
         if window not in self.counters:
-            if len(self.counters) >= MAX_WINDOWS:
+            if len(self.counters) >= self.options.limits.windows:
                 oldest = next(iter(self.counters))
                 yield from self._take(oldest, self.counters.pop(oldest))
             text = self.options.for_kernel()
@@ -361,9 +376,9 @@ class _CountTexts(_ProcessTexts):
             yield WindowedValue((partition, to_bytes(words)), window.max_timestamp(), [window])
 
 
-def _merged(partition: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
+def _merged(partition: tuple[int, Iterable[bytes]], least_bytes: int) -> Iterator[Any]:
     """Yield the words of a partition with the sums of their counts."""
-    sums = SortedWords()
+    sums = SortedWords(least_bytes)
     for table in partition[1]:
         sums.add(from_bytes(table))
     words = sums.merge()
@@ -405,7 +420,8 @@ class EncodeTexts(_Texts):
         self.options = ShardOptions(
             text_column=options.text_column,
             text_pair_column=options.text_pair_column,
-            **vars(options.select(EncodingOptions)),
+            limits=options.limits,
+            **options.select(EncodingOptions).values(),
         )
         self.max_delay = options.max_delay
         self.source = _TokenizerSource.of(options)

@@ -15,7 +15,6 @@ from wordpiece_core.tokenizer.tokenizer import Texts, text_array
 
 TEXT_KEY = b"wordpiece.text"
 """Key of the text options in the metadata of a word table, as JSON."""
-TABLE_BYTES = 256 << 20  # memory for counting; beyond it, partial tables are merged
 UNIT = 1 << 32  # weight that leaves counts unchanged
 
 
@@ -41,7 +40,8 @@ def count_words(options: CountedTexts) -> pa.Table:
     [{'word': 'Hug', 'count': 2}, {'word': 'a', 'count': 1}, {'word': 'pug', 'count': 1}]
     """
     text, texts = options.select(TextOptions), text_array(options.texts)
-    counter = _kernel.WordCounter(text.for_kernel(), most_bytes=TABLE_BYTES)
+    most_bytes = options.limits.in_memory_table_bytes
+    counter = _kernel.WordCounter(text.for_kernel(), most_bytes=most_bytes)
     tables = []
     while len(texts):
         texts = texts[counter.count(texts) :]

@@ -25,13 +25,14 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     Concatenate,
     Literal,
     NamedTuple,
@@ -44,6 +45,7 @@ from typing import (
 )
 
 from wordpiece_core.errors import OptionError, opt, shown
+from wordpiece_core.limits import LIMITS, Limits
 
 P = ParamSpec("P")
 C = TypeVar("C")
@@ -163,13 +165,16 @@ class Option:
         return ",".join(map(str, value)) if self.is_list else str(value)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """Base class of dataclasses of options, which checks their values.
 
     `section` is the heading of a class's own fields in the help.
     """
 
-    section = OTHER
+    section: ClassVar[str] = OTHER
+
+    limits: Limits = field(default=LIMITS, repr=False, compare=False)
 
     def __init_subclass__(cls, section: Section = OTHER) -> None:
         cls.section = section
@@ -185,18 +190,24 @@ class Options:
 
     def select(self, kind: type[T]) -> T:
         """Return only the options of a base class."""
-        return kind(**{option.name: getattr(self, option.name) for option in declared(kind)})
+        values = {option.name: getattr(self, option.name) for option in declared(kind)}
+        return kind(**values, limits=self.limits)
+
+    def values(self) -> dict[str, Any]:
+        """Return the options by name."""
+        return {option.name: getattr(self, option.name) for option in declared(type(self))}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options as values that JSON can hold."""
-        values = {known.name: getattr(self, known.name) for known in fields(self)}  # type: ignore[arg-type]
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in self.values().items()}
 
 
 @cache
 def _declared(options: Any) -> tuple[Option, ...]:
     kinds, found = get_type_hints(options, include_extras=True), []
-    for name, parameter in inspect.signature(options).parameters.items():
+    parameters = dict(inspect.signature(options).parameters)
+    del parameters["limits"]  # which is not an option
+    for name, parameter in parameters.items():
         owner: Any = next(c for c in options.__mro__ if name in inspect.get_annotations(c))
         sections = (part for part in _notes(kinds[name]) if isinstance(part, Section))
         section = next(sections, owner.section)
@@ -464,8 +475,8 @@ def documented(function: Callable[P, R], run: Callable[..., Any], options: Any) 
     signature = inspect.signature(run)
     first = [p.replace(kind=p.POSITIONAL_ONLY) for p in signature.parameters.values()][:-1]
     kinds = {option.name: annotation(option.kind) for option in declared(options)}
-    known = inspect.signature(options).parameters.values()
-    own = [parameter.replace(annotation=kinds[parameter.name]) for parameter in known]
+    known = inspect.signature(options).parameters
+    own = [known[name].replace(annotation=kind) for name, kind in kinds.items()]
     function.__signature__ = signature.replace(parameters=[*first, *own])  # type: ignore[attr-defined]
     options.__init__.__qualname__ = run.__qualname__  # for the TypeError of an unknown name
     text, end = inspect.cleandoc(run.__doc__ or ""), "\nRaises:"

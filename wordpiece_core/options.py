@@ -211,7 +211,7 @@ class TextOptions(Options, section=TOKENIZER):
     def resolve(self) -> TextOptions:
         """Return the text options with the defaults that depend on the pre-tokenizer."""
         values = self._values()
-        is_resolved = type(self) is TextOptions and values == vars(self)
+        is_resolved = type(self) is TextOptions and values == self.values()
         return self if is_resolved else TextOptions(**values)
 
     @property
@@ -344,9 +344,8 @@ class EncodingOptions(Options, section=IDS):
         """Return the options for packed documents: no length, and no special tokens except the ones
         that mark their ends. Rows are filled later."""
         kept = ("special_tokens_in_text", "id_type", *BOUNDARIES)
-        return EncodingOptions(
-            add_special_tokens=False, **{name: getattr(self, name) for name in kept}
-        )
+        values = {name: getattr(self, name) for name in kept}
+        return EncodingOptions(add_special_tokens=False, limits=self.limits, **values)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,13 +12,15 @@ from contextlib import suppress
 from typing import NoReturn
 
 from pipelines.progress import write_line
+from wordpiece_core.limits import LIMITS, Limits
 
 INTERRUPTED = 130
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None, limits: Limits = LIMITS) -> None:
     """Run the command. Exit status: 0 done, 1 the job failed, 2 the call or config is wrong, 130
-    interrupted. `argv`: the arguments, if this is not the command's own process."""
+    interrupted. `argv`: the arguments, if this is not the command's own process. `limits`: see
+    `wordpiece_core.limits`."""
     is_own_process = argv is None
     if is_own_process:
         _use_utf8()
@@ -31,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         if is_own_process:
             prepare()
-        status = run(sys.argv[1:] if argv is None else argv)
+        status = run(sys.argv[1:] if argv is None else argv, limits)
     except KeyboardInterrupt as error:
         notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
         said = f"interrupted; run the same command again to continue{notes}"

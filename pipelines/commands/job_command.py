@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import click
 from click.core import ParameterSource as Source
@@ -27,6 +27,7 @@ from pipelines.options import BeamOptions, RunOptions
 from pipelines.progress import Progress, is_terminal, write_line
 from wordpiece_core.declared import MAIN, OTHER, SECTIONS, Options, helps
 from wordpiece_core.errors import OptionError, WordpieceError
+from wordpiece_core.limits import Limits
 from wordpiece_core.option_types import File
 
 EXAMPLES = {
@@ -67,6 +68,13 @@ JOBS = {
 }
 """The folders of the jobs. `pipelines.FOLDER.NAME` has the function `NAME_job`."""
 PASSED_ON = "Arguments after -- go to Beam, for example: -- --runner=FlinkRunner"
+
+
+class Call(NamedTuple):
+    """The arguments of a command after --, and the limits of its job."""
+
+    after_dashes: list[str]
+    limits: Limits
 
 
 class Command(click.Command):
@@ -135,11 +143,11 @@ def job_command(name: str, options: type[RunOptions]) -> Command:
     on_beam = issubclass(options, BeamOptions)
 
     @click.pass_obj
-    def callback(beam_args: list[str], /, debug: bool, as_json: bool, **given: Any) -> None:
-        if beam_args and not on_beam:
+    def callback(call: Call, /, debug: bool, as_json: bool, **given: Any) -> None:
+        if call.after_dashes and not on_beam:
             raise OptionError(f"{name} does not run on Beam; remove the arguments after --")
-        more = {"beam_args": beam_args} if on_beam else {}
-        chosen = build(options, nearest(options, given), **more)
+        more: dict[str, Any] = {"beam_args": call.after_dashes} if on_beam else {}
+        chosen = build(options, nearest(options, given), limits=call.limits, **more)
         if is_terminal(sys.stderr) and not chosen.quiet:
             write_line(f"{name}: starting")  # Beam alone takes some seconds
         job = getattr(import_module(f"pipelines.{JOBS[name]}.{name}"), f"{name}_job")

@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from pipelines.commands.job_command import JOBS, Command, debug, job_command, say
+from pipelines.commands.job_command import JOBS, Call, Command, debug, job_command, say
 from pipelines.commands.options import Value, build, parameters
 from pipelines.options import RunOptions
 from pipelines.progress import write_line
@@ -30,6 +30,7 @@ from wordpiece_core.errors import (
     WordpieceError,
     one_line,
 )
+from wordpiece_core.limits import Limits
 from wordpiece_core.option_types import Place
 
 # Options can also be set by environment variables, such as WORDPIECE_TRAIN_VOCAB_SIZE.
@@ -95,7 +96,7 @@ def _inspect() -> Command:
 
     @click.pass_obj
     def inspect(
-        more_texts: list[str],
+        call: Call,
         /,
         texts: tuple[str, ...],
         debug: bool,
@@ -112,10 +113,11 @@ def _inspect() -> Command:
         from pipelines.commands.inspect import run_inspect
         from pipelines.commands.inspect_dataset import inspected_dataset
 
-        if inspected_dataset(given, [*texts, *more_texts], rows, of_dataset, as_json=as_json):
+        texts += tuple(call.after_dashes)
+        if inspected_dataset(given, [*texts], rows, of_dataset, as_json=as_json):
             return
         choice, encoding = build(TokenizerOptions, given), build(EncodingOptions, given)
-        run_inspect([*texts, *more_texts], choice, encoding, as_json=as_json)
+        run_inspect([*texts], choice, encoding, as_json=as_json)
 
     params = [
         click.Argument(["tokenizer"], type=Value(Place)),
@@ -153,7 +155,7 @@ def prepare() -> None:
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", ARROW_MEMORY)
 
 
-def run(args: Sequence[str]) -> int:
+def run(args: Sequence[str], limits: Limits) -> int:
     """Run the command, and return its exit status. Raises KeyboardInterrupt for an interrupt."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # its encoding may lack characters of names
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -171,7 +173,7 @@ def run(args: Sequence[str]) -> int:
             args or ["--help"],
             prog_name="wordpiece",
             standalone_mode=False,
-            obj=list(beam_args),
+            obj=Call(list(beam_args), limits),
         )
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -49,6 +49,7 @@ from pipelines.io.reader import TextBatch
 from pipelines.progress import Progress, add_metrics
 from wordpiece_core import Tokenizer, _kernel
 from wordpiece_core.errors import InputError, OptionError, WordpieceError, opt
+from wordpiece_core.limits import Limits
 from wordpiece_core.measures import Measures, measure
 from wordpiece_core.option_types import path
 from wordpiece_core.tokenizer.spec import TokenizerSpec
@@ -100,9 +101,9 @@ def measure_all(
     parts: Sequence[Range | WordRange] = (
         word_ranges(source)
         if isinstance(source, WordTable)
-        else text_ranges(source, options.text_column, options.group_column)
+        else text_ranges(source, options.text_column, options.group_column, options.limits)
     )
-    partitions = _partitions(sum(map(text_bytes, parts)), options.worker_memory)
+    partitions = _partitions(sum(map(text_bytes, parts)), options)
     with work_directory(options.work_dir, beam_args) as directory:
         stored = write_tokenizers(tokenizers, directory)
         largest_first = sorted(parts, key=text_bytes, reverse=True)
@@ -114,7 +115,9 @@ def measure_all(
                 count = beam.ParDo(CountChunks(stored, options, partitions.number))
                 counted = ranges | "count" >> count.with_outputs(MEASURED, main="chunks")
                 chunks = counted.chunks | "group partitions" >> beam.GroupByKey()
-                measure_chunks = beam.ParDo(MeasurePartition(stored, partitions.max_bytes))
+                measure_chunks = beam.ParDo(
+                    MeasurePartition(stored, partitions.max_bytes, options.limits)
+                )
                 measured = chunks | "measure" >> measure_chunks
                 measured = (counted[MEASURED], measured) | "all" >> beam.Flatten()
             sums = measured | "sum" >> beam.CombinePerKey(Sum())
@@ -128,10 +131,10 @@ def measure_all(
     return _measured(sums, tokenizers)
 
 
-def _partitions(total_bytes: int, worker_memory: int) -> Partitions:
+def _partitions(total_bytes: int, options: MeasureOptions) -> Partitions:
     """Choose partitions as for counting, but several for little text, because measuring is most of
     the work."""
-    found = Partitions.for_text(total_bytes, worker_memory)
+    found = Partitions.for_text(total_bytes, options.worker_memory, options.limits)
     some = min(total_bytes // MIN_PARTITION_BYTES, PARTITIONS)
     return replace(found, number=max(found.number, some))
 
@@ -220,8 +223,9 @@ class CountChunks(beam.DoFn):
         self.groups: set[Group] = set()
 
     def process(self, part: Range) -> Iterator[Any]:
-        columns = self.options.text_column, self.options.group_column
-        for _ in count_texts(self.counter, part, *columns, self._add_batch):
+        options = self.options
+        columns = options.text_column, options.group_column
+        for _ in count_texts(self.counter, part, *columns, options.limits, self._add_batch):
             yield from self._take()
 
     def _add_batch(self, batch: TextBatch) -> None:
@@ -271,6 +275,7 @@ class MeasurePartition(beam.DoFn):
 
     stored: str
     max_bytes: int
+    limits: Limits
 
     def process(
         self, partition: tuple[int, Iterable[tuple[Group, bytes]]]
@@ -278,7 +283,7 @@ class MeasurePartition(beam.DoFn):
         groups: dict[Group, SortedWords] = {}
         held = 0
         for group, table in partition[1]:
-            merged = groups.setdefault(group, SortedWords())
+            merged = groups.setdefault(group, SortedWords(self.limits.merged_bytes))
             held -= merged.nbytes
             merged.add(from_bytes(table))
             held += merged.nbytes

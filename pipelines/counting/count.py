@@ -59,13 +59,13 @@ from pipelines.io.lock import exclusive_lock
 from pipelines.io.publishing import Publication
 from pipelines.progress import Progress
 from wordpiece_core.errors import InputError, OptionError, opt
+from wordpiece_core.limits import Limits
 from wordpiece_core.option_types import path, paths
 from wordpiece_core.options import TextOptions
 from wordpiece_core.tokenizer.models import AddedToken
 from wordpiece_core.tokenizer.spec import tokens_in_texts
 from wordpiece_core.uri import is_uri
 
-RANGE_BYTES = 4 << 20  # minimum bytes of input per element
 MAX_RANGES = 8192  # approximately
 PLAN = "plan.jsonl"  # exists while the job runs
 TEXT_SUMS = ("rows", "nulls", "bytes", "replaced")  # of the text, not of its words
@@ -90,11 +90,11 @@ def count_job(
     options = options.checked()
     output = path(options.output)
     tables = _tables_to_merge(options)
-    options = replace(options, **vars(text_of(tables, options.select(TextOptions))))
+    options = replace(options, **text_of(tables, options.select(TextOptions)).values())
     quoting = not options.no_quoting
     files = inputs.resolve(paths(options.inputs), [output, *own], quoting=quoting)
     ranges: list[Range | WordRange] = [
-        *text_ranges(files, options.text_column, options.group_column),
+        *text_ranges(files, options.text_column, options.group_column, options.limits),
         *(part for table in tables for part in word_ranges(table)),
     ]
     if split_at is None:
@@ -114,7 +114,9 @@ def count_ranges(
 ) -> None:
     """Count ranges into the parts of a word table and their totals, in staging."""
     counting, beam_args = options.select(CountingOptions), options.beam_args
-    partitions = Partitions.for_text(sum(map(text_bytes, ranges)), options.worker_memory)
+    partitions = Partitions.for_text(
+        sum(map(text_bytes, ranges)), options.worker_memory, options.limits
+    )
     spill = Spill.for_run(publication, is_local=is_local(pipeline_options(beam_args)))
     largest_first = sorted(ranges, key=text_bytes, reverse=True)
     count_range = CountRange(counting, partitions.number, spill, split_at)
@@ -130,7 +132,7 @@ def count_ranges(
         merged = merge_tables(
             counted.words, counting, options.min_word_count, partitions, spill, weights
         )
-        _ = merged | "parts" >> WriteParts(publication, spill, partitions.is_one)
+        _ = merged | "parts" >> WriteParts(publication, spill, partitions.is_one, options.limits)
         _ = totals | "write totals" >> beam.Map(write_totals, publication)
 
     run_plan(build, publication.place(PLAN), largest_first, range_of, beam_args)
@@ -145,11 +147,11 @@ def range_of(fields: dict[str, Any]) -> Range | WordRange:
 
 
 def text_ranges(
-    files: Sequence[InputFile], text_column: str, group_column: str | None
+    files: Sequence[InputFile], text_column: str, group_column: str | None, limits: Limits
 ) -> list[Range]:
     """Split files into ranges, the elements of a pipeline."""
-    range_bytes = max(RANGE_BYTES, sum(file.size for file in files) // MAX_RANGES)
-    return inputs.plan(files, text_column, range_bytes, group_column=group_column)
+    range_bytes = max(limits.range_bytes, sum(file.size for file in files) // MAX_RANGES)
+    return inputs.plan(files, text_column, range_bytes, group_column=group_column, limits=limits)
 
 
 def _tables_to_merge(options: CountOptions) -> list[WordTable]:

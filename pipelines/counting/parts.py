@@ -19,9 +19,7 @@ from pipelines.counting.spill import Spill, Table
 from pipelines.counting.word_table import write_part
 from pipelines.io.publishing import Publication
 from wordpiece_core import _kernel
-
-ROWS_PER_PART = 1_000_000  # approximately
-SAMPLE_EVERY = 4096  # words per sampled word
+from wordpiece_core.limits import Limits
 
 SortKey = tuple[int, str]
 """The negative count and the word. Ascending keys have the order of the table."""
@@ -40,14 +38,18 @@ class WriteParts(beam.PTransform):
     publication: Publication
     spill: Spill
     is_one: bool
+    limits: Limits
 
     def expand(self, partitions: beam.PCollection) -> beam.PCollection:
         if self.is_one:
             return partitions | "write parts" >> beam.Map(self.write_partition)
         boundaries = (
             partitions
-            | "sample" >> beam.Map(lambda table: sample(self.spill.read(table)))
-            | "choose boundaries" >> beam.CombineGlobally(ChooseBoundaries()).without_defaults()
+            | "sample" >> beam.Map(self.sample)
+            | "choose boundaries"
+            >> beam.CombineGlobally(
+                ChooseBoundaries(self.limits.table_part_rows)
+            ).without_defaults()
         )
         slices = beam.FlatMap(self.slices, beam.pvalue.AsSingleton(boundaries))
         return (
@@ -57,6 +59,10 @@ class WriteParts(beam.PTransform):
             | "write part" >> beam.MapTuple(self.write_slices)
         )
 
+    def sample(self, partition: Table) -> Sample:
+        """Sample the words of a partition."""
+        return sample(self.spill.read(partition), self.limits.words_per_sample)
+
     def slices(self, partition: Table, boundaries: list[SortKey]) -> Iterator[tuple[int, Table]]:
         """Split a partition at the boundaries. Yields the number of a part, and its slice."""
         return self.spill.emit(split(self.spill.read(partition), boundaries))
@@ -64,17 +70,22 @@ class WriteParts(beam.PTransform):
     def write_slices(self, part: int, slices: Iterable[Table]) -> None:
         """Merge the slices of a part, and write it."""
         words = _kernel.join_word_tables([self.spill.read(table) for table in slices])
-        write_part(self.publication, part, pa.record_batch(words))
+        write_part(self.publication, part, pa.record_batch(words), self.limits.table_group_rows)
 
     def write_partition(self, partition: Table) -> None:
         """Write all parts of the only partition."""
         words = self.spill.read(partition)
-        for part, rows in split(words, choose_boundaries([sample(words)])):
-            write_part(self.publication, part, rows)
+        samples = [sample(words, self.limits.words_per_sample)]
+        boundaries = choose_boundaries(samples, self.limits.table_part_rows)
+        for part, rows in split(words, boundaries):
+            write_part(self.publication, part, rows, self.limits.table_group_rows)
 
 
 class ChooseBoundaries(beam.CombineFn):
-    """Choose the boundaries of the parts from the samples of all partitions."""
+    """Choose the boundaries of parts of about `part_rows` from the samples of all partitions."""
+
+    def __init__(self, part_rows: int) -> None:
+        self.part_rows = part_rows
 
     def create_accumulator(self) -> list[Sample]:
         return []
@@ -87,21 +98,21 @@ class ChooseBoundaries(beam.CombineFn):
         return [sample for samples in accumulators for sample in samples]
 
     def extract_output(self, accumulator: list[Sample]) -> list[SortKey]:
-        return choose_boundaries(accumulator)
+        return choose_boundaries(accumulator, self.part_rows)
 
 
-def sample(partition: pa.RecordBatch) -> Sample:
-    """Sample the words of a partition by hash."""
-    words = pa.record_batch(_kernel.draw_words(partition, SAMPLE_EVERY))
+def sample(partition: pa.RecordBatch, every: int) -> Sample:
+    """Sample the words of a partition by hash, about one word of `every`."""
+    words = pa.record_batch(_kernel.draw_words(partition, every))
     return len(partition), [_key(words, row) for row in range(len(words))]
 
 
-def choose_boundaries(samples: Iterable[Sample]) -> list[SortKey]:
+def choose_boundaries(samples: Iterable[Sample], part_rows: int) -> list[SortKey]:
     """Return the keys at which the second and later parts begin."""
     samples = list(samples)
     rows = sum(count for count, _ in samples)
     keys = sorted(key for _, keys in samples for key in keys)
-    parts = min(-(-rows // ROWS_PER_PART), len(keys) + 1) if rows else 1
+    parts = min(-(-rows // part_rows), len(keys) + 1) if rows else 1
     return [keys[len(keys) * part // parts] for part in range(1, parts)]
 
 

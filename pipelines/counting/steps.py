@@ -16,7 +16,7 @@ from apache_beam.transforms.window import GlobalWindows
 from pipelines.counting.options import CountingOptions
 from pipelines.counting.spill import Spill, Table
 from pipelines.counting.totals import ONE, Group, Totals
-from pipelines.counting.word_table import ROWS_PER_GROUP, WordRange, read_words
+from pipelines.counting.word_table import WordRange, read_words
 from pipelines.io import inputs
 from pipelines.io.inputs import Range
 from pipelines.io.reader import TextBatch
@@ -24,14 +24,11 @@ from pipelines.progress import add_input, add_metrics
 from pipelines.threads import ahead
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, opt
+from wordpiece_core.limits import Limits
 from wordpiece_core.tokenizer.models import AddedToken
 
 PARTITION_MEMORY = 4  # the text of a partition has at most 1/4 of the memory of a worker
-MAX_PARTITION_BYTES = 1 << 30  # an Arrow array of strings holds 2 GiB
-PARTITION_SHARE_BYTES = 128 << 10  # minimum memory of a worker for each partition
-MIN_PIECE_BYTES = 32 << 10  # minimum size of a piece of a large partition
 MAX_GROUPS = 10_000  # more groups mean that the wrong column was chosen
-MERGE_BYTES = 8 << 20  # partial tables wait until they have this size, and are then merged
 TABLE_ROW_BYTES = 24  # of a word table, approximately
 TOTALS, PIECES = "totals", "pieces"  # tags of outputs
 
@@ -67,17 +64,17 @@ class Partitions:
     pieces: int = 1
 
     @classmethod
-    def for_text(cls, total_bytes: int, worker_memory: int) -> Partitions:
+    def for_text(cls, total_bytes: int, worker_memory: int, limits: Limits) -> Partitions:
         """Choose partitions so that a worker can hold one even if all words differ.
 
         Each partition gets at least some thousand words of a full table, because the shuffle holds
         all batches, and small batches are mostly overhead. If there are too few partitions then,
         large ones are divided into pieces, whose words are merged already.
         """
-        max_bytes = min(worker_memory // PARTITION_MEMORY, MAX_PARTITION_BYTES)
+        max_bytes = min(worker_memory // PARTITION_MEMORY, limits.max_partition_bytes)
         wanted = -(-total_bytes // max_bytes)
-        number = max(min(wanted, worker_memory // PARTITION_SHARE_BYTES), 1)
-        pieces = min(-(-wanted // number), max_bytes // MIN_PIECE_BYTES)
+        number = max(min(wanted, worker_memory // limits.partition_share_bytes), 1)
+        pieces = min(-(-wanted // number), max_bytes // limits.min_table_piece_bytes)
         return cls(number, max_bytes, max(pieces, 1))
 
     @property
@@ -94,6 +91,7 @@ def count_texts(
     part: Range,
     text_column: str,
     group_column: str | None,
+    limits: Limits,
     on_batch: Callable[[TextBatch], None],
 ) -> Iterator[None]:
     """Count the texts of a range. Yields when the counter is full, and must be emptied.
@@ -104,7 +102,9 @@ def count_texts(
         on_batch: Called with each batch before it is counted.
     """
     threads = 1 if part.file.compression else 0
-    read = partial(inputs.read_texts, part, text_column, group_column, on_read=add_input)
+    read = partial(
+        inputs.read_texts, part, text_column, group_column, on_read=add_input, limits=limits
+    )
     with closing(ahead(read, threads)) as batches:
         for batch in batches:
             on_batch(batch)
@@ -154,8 +154,9 @@ class CountRange(beam.DoFn):
             yield from self._take()
 
     def _count_texts(self, part: Range) -> Iterator[None]:
-        columns = self.options.text_column, self.options.group_column
-        return count_texts(self.counter, part, *columns, self._add_replaced)
+        options = self.options
+        columns = options.text_column, options.group_column
+        return count_texts(self.counter, part, *columns, options.limits, self._add_replaced)
 
     def _add_replaced(self, batch: TextBatch) -> None:
         self.totals.counts["replaced"] += batch.replaced
@@ -163,10 +164,10 @@ class CountRange(beam.DoFn):
     def _add_words(self, part: WordRange) -> Iterator[None]:
         """Add the words of a table, which are normalized already. Yields when the counter is
         full."""
-        words = read_words(part)
-        for start in range(0, len(words), ROWS_PER_GROUP):
+        words, rows = read_words(part), self.options.limits.table_group_rows
+        for start in range(0, len(words), rows):
             try:
-                self.counter.add(words.slice(start, ROWS_PER_GROUP))
+                self.counter.add(words.slice(start, rows))
             except InputError as error:
                 place = f"{part.path} row group {part.row_group}"
                 raise InputError(f"{place}: {error.template}") from error
@@ -214,11 +215,11 @@ def merge_tables(
     are multiplied by the weights of their groups, if there are weights."""
     grouped = tables | "group partitions" >> beam.GroupByKey()
     if partitions.pieces > 1:
-        divide = beam.ParDo(DividePartition(partitions, spill))
+        divide = beam.ParDo(DividePartition(partitions, spill, options.limits.merged_bytes))
         divided = grouped | "divide" >> divide.with_outputs(PIECES, main="complete")
         pieces = divided[PIECES] | "group pieces" >> beam.GroupByKey()
         grouped = (divided.complete, pieces) | "all" >> beam.Flatten()
-    merge = beam.Map(merge_partition, spill, min_count, *weights)
+    merge = beam.Map(merge_partition, spill, min_count, options.limits.merged_bytes, *weights)
     return grouped | "merge" >> merge.with_output_types(Any)
 
 
@@ -226,13 +227,14 @@ def merge_partition(
     partition: tuple[int, Iterable[Partial]],
     spill: Spill,
     min_count: int,
+    merged_bytes: int,
     weights: Mapping[Group, int] | None = None,
 ) -> Table:
     """Add up equal words, each count times the weight of its group. The result is sorted like a
     word table."""
     groups: dict[Group, SortedWords] = {}
     for group, words in partition[1]:
-        groups.setdefault(group, SortedWords()).add(spill.read(words))
+        groups.setdefault(group, SortedWords(merged_bytes)).add(spill.read(words))
     tables = [(table, group) for group, words in groups.items() for table in words.tables]
     weight_of = [ONE if weights is None else weights[group] for _, group in tables]
     merged = _kernel.weigh_sorted_words([t for t, _ in tables], weight_of, min_count=min_count)
@@ -245,15 +247,15 @@ class DividePartition(beam.DoFn):
     """Merge the partial tables of a partition. A partition with more words than a worker can hold
     is divided into pieces, by the hash of the word."""
 
-    def __init__(self, partitions: Partitions, spill: Spill) -> None:
-        self.partitions, self.spill = partitions, spill
+    def __init__(self, partitions: Partitions, spill: Spill, merged_bytes: int) -> None:
+        self.partitions, self.spill, self.merged_bytes = partitions, spill, merged_bytes
 
     def process(self, partition: tuple[int, Iterable[Partial]]) -> Iterator[Any]:
         number, partials = partition
         groups: dict[Group, SortedWords] = {}
         held, divided = 0, False
         for group, words in partials:
-            merged = groups.setdefault(group, SortedWords())
+            merged = groups.setdefault(group, SortedWords(self.merged_bytes))
             held -= merged.nbytes
             merged.add(self.spill.read(words))
             held += merged.nbytes
@@ -278,10 +280,11 @@ class DividePartition(beam.DoFn):
 
 class SortedWords:
     """Sum of partial tables of a group. Waiting tables are merged when they are as large as the
-    merged table, so little memory is held, and the time is proportional to the size of all
-    tables."""
+    merged table and have `least_bytes`, so little memory is held, and the time is proportional to
+    the size of all tables."""
 
-    def __init__(self) -> None:
+    def __init__(self, least_bytes: int) -> None:
+        self.least_bytes = least_bytes
         self.tables: list[pa.RecordBatch] = []
         self.merged_bytes = self.waiting_bytes = 0
 
@@ -294,7 +297,7 @@ class SortedWords:
         """Add a partial table, which must be sorted by word."""
         self.tables.append(words)
         self.waiting_bytes += words.nbytes
-        if self.waiting_bytes > max(self.merged_bytes, MERGE_BYTES):
+        if self.waiting_bytes > max(self.merged_bytes, self.least_bytes):
             self.merge()
 
     def merge(self) -> pa.RecordBatch:

@@ -36,7 +36,6 @@ MANIFEST = "_manifest.json"
 
 PART = r"part-\d{5,}\.parquet"
 SUMS = ("rows", "nulls", "bytes", "words", "replaced")
-ROWS_PER_GROUP = 65_536
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 
@@ -198,15 +197,15 @@ def _is_table(manifest: Any) -> bool:
     return isinstance(manifest, dict) and "parts" in manifest
 
 
-def write_part(publication: Publication, part: int, words: pa.RecordBatch) -> None:
-    """Write a part into staging."""
-    publication.write(part_name(part), lambda stream: write_words(stream, words))
+def write_part(publication: Publication, part: int, words: pa.RecordBatch, group_rows: int) -> None:
+    """Write a part into staging, in row groups of `group_rows`."""
+    publication.write(part_name(part), lambda stream: write_words(stream, words, group_rows))
 
 
-def write_words(stream: pa.NativeFile, words: pa.RecordBatch) -> None:
-    """Write words as a Parquet file, in row groups of `ROWS_PER_GROUP`."""
-    starts = range(0, max(len(words), 1), ROWS_PER_GROUP)
-    groups = (words.slice(start, ROWS_PER_GROUP) for start in starts)
+def write_words(stream: pa.NativeFile, words: pa.RecordBatch, group_rows: int) -> None:
+    """Write words as a Parquet file, in row groups of `group_rows`."""
+    starts = range(0, max(len(words), 1), group_rows)
+    groups = (words.slice(start, group_rows) for start in starts)
     outputs.write_tables(stream, groups, words.schema, compression="zstd")
 
 

@@ -16,8 +16,6 @@ from pipelines.io.inputs import TextBatch
 from wordpiece_core import EncodingOptions
 from wordpiece_core._kernel import Chunks, Pages
 
-PIECE_SIZE = 2 << 20  # bytes of text, or ids if they may be more, for one thread at a time
-ROW_GROUP_BYTES = 64 << 20  # maximum size of a row group in memory
 BYTES_PER_ROW = 16  # size of a row without text
 
 
@@ -54,19 +52,17 @@ def max_windows(lengths: list[pa.Array], room: float, encoding: EncodingOptions)
 def piece_ends(batch: TextBatch, encoding: EncodingOptions) -> list[int]:
     """Return the ends of the pieces of a batch, which has rows."""
     rows, is_padded = len(batch.texts), encoding.stride is not None or encoding.padding
-    if not is_padded and batch.bytes + rows * BYTES_PER_ROW <= PIECE_SIZE:
+    if not is_padded and batch.bytes + rows * BYTES_PER_ROW <= encoding.limits.piece_bytes:
         return [rows]  # shortcut with the same result as below
-    return [end for _, end in pieces_of(max_ids(batch, encoding))]
+    return [end for _, end in pieces_of(max_ids(batch, encoding), encoding.limits.piece_bytes)]
 
 
-def pieces_of(
-    sizes: pa.Array, size: int | None = None, before: float = 0.0
-) -> list[tuple[float, int]]:
+def pieces_of(sizes: pa.Array, size: int, before: float = 0.0) -> list[tuple[float, int]]:
     """Divide rows into pieces of at least one row.
 
     Args:
         sizes: Sizes of the rows.
-        size: Approximate size of a piece; `PIECE_SIZE` by default.
+        size: Approximate size of a piece.
         before: Size of earlier rows. If it is not 0, the first piece may continue the last piece of
             these, and then has the same number.
 
@@ -74,7 +70,7 @@ def pieces_of(
         The number of each piece, and its end.
     """
     starts = pc.add(pc.subtract(pc.cumulative_sum(sizes), sizes), before)
-    runs = pc.run_end_encode(pc.floor(pc.divide(starts, float(size or PIECE_SIZE))))
+    runs = pc.run_end_encode(pc.floor(pc.divide(starts, float(size))))
     return list(zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True))
 
 
@@ -96,13 +92,13 @@ class Part:
     pages: Pages | None = None
 
 
-def row_groups(parts: Iterable[Part]) -> Iterator[list[Part]]:
+def row_groups(parts: Iterable[Part], most_bytes: int) -> Iterator[list[Part]]:
     """Join parts, each with rows, to row groups. A part that would make its row group larger than
-    `ROW_GROUP_BYTES` begins a new one."""
+    `most_bytes` begins a new one."""
     held: list[Part] = []
     size = 0
     for part in parts:
-        if held and (part.begins or size + part.size > ROW_GROUP_BYTES):
+        if held and (part.begins or size + part.size > most_bytes):
             yield held
             held, size = [], 0
         held.append(part)

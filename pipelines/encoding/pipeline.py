@@ -21,10 +21,9 @@ from pipelines.beam import (
     processes,
     run_plan,
 )
-from pipelines.encoding import pieces
 from pipelines.encoding.columns import text_columns
 from pipelines.encoding.dataset import Contents, Dataset
-from pipelines.encoding.options import ShardOptions
+from pipelines.encoding.options import EncodeOptions, ShardOptions
 from pipelines.encoding.plan import EncodePlan, PlannedShard
 from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_encoder import ShardEncoder
@@ -47,16 +46,15 @@ from pipelines.io.owned import OwnedDirectory
 from pipelines.progress import add_input, add_metrics
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, one_line
+from wordpiece_core.limits import Limits
 from wordpiece_core.storage import MissingError, in_parallel
 
 if TYPE_CHECKING:
     from pipelines.encoding.encode import EncodeJob
 
 WAITING_BYTES = 32 << 20  # maximum size of finished shards in memory
-WAITING_SHARDS = 1000  # maximum number of finished shards in memory
 READ_AHEAD_GROUPS = 4  # row groups in memory: one is filled, waits, is compressed, is written
 SMALL_BYTES = 16 << 10  # mean size of inputs below which threads would wait for Python's lock
-RECORDS_PER_FILE = 1000  # approximately
 MAX_RECORD_FILES = 32
 
 
@@ -84,9 +82,9 @@ def encode_shards(
     records: list[ShardRecord] = []
     with job.progress.stage("encode", "input", sum(shard.input_bytes for shard in plan.to_encode)):
         if plan.to_encode:
-            threads = encoding_threads(beam_args, job.options.worker_memory)
+            threads = encoding_threads(job.options)
             step = EncodeShard(dataset, options, plan.schemas, plan.schema, threads, weights)
-            paths = record_paths(dataset.work, 0, len(plan.to_encode))
+            paths = record_paths(dataset.work, 0, len(plan.to_encode), options.limits)
 
             def build(planned: beam.PCollection) -> None:
                 _ = planned | "encode" >> beam.ParDo(step) | "results" >> write_records(paths)
@@ -140,7 +138,9 @@ class EncodeShard(beam.DoFn):
         add_metrics(shards=1)
         self.waiting.append((result, file))
         self.size += file.size
-        is_full = self.size > WAITING_BYTES or len(self.waiting) >= WAITING_SHARDS
+        is_full = (
+            self.size > WAITING_BYTES or len(self.waiting) >= self.options.limits.waiting_shards
+        )
         if is_full or not file.is_held:
             yield from self._put()
 
@@ -169,6 +169,7 @@ class EncodeShard(beam.DoFn):
             schema=self.schemas[planned.schema],
             with_keys=self.weights is not None,
             on_read=add_input,
+            limits=options.limits,
         )
         if self.schema is not None and not is_own:
             shard = shard.conformed(self.schema, file.path)
@@ -176,9 +177,11 @@ class EncodeShard(beam.DoFn):
         encoder = ShardEncoder(
             file, shard, self.tokenizer, options, self.id_pages, threads, self.weights
         )
-        writer = ShardWriter(encoder.schema, encoder.parquet_options(), self.id_pages, threads)
+        writer = ShardWriter(
+            encoder.schema, encoder.parquet_options(), self.id_pages, threads, options.limits
+        )
         path = self.dataset.place(planned.name)
-        with NewFile(path, self.dataset.work.path) as new:
+        with NewFile(path, self.dataset.work.path, options.limits.held_bytes) as new:
             try:
                 with storage.writing(path):
                     shard_file = writer.write(new, encoder.parts())
@@ -204,10 +207,10 @@ def _record_lines(records: Iterable[ShardRecord]) -> bytes:
     return "".join(f"{line}\n" for line in sorted(lines)).encode()
 
 
-def record_paths(work: OwnedDirectory, number: int, shards: int) -> list[str]:
+def record_paths(work: OwnedDirectory, number: int, shards: int, limits: Limits) -> list[str]:
     """Return the files for the records of a pipeline, and delete older ones."""
     work.sweep(rf"results-{number:06}-[0-9]{{2}}\.jsonl")
-    files = min(-(-shards // RECORDS_PER_FILE), MAX_RECORD_FILES)
+    files = min(-(-shards // limits.records_per_file), MAX_RECORD_FILES)
     return [work.place(f"results-{number:06}-{file:02}.jsonl") for file in range(files)]
 
 
@@ -225,11 +228,11 @@ def read_records(paths: Sequence[str]) -> list[ShardRecord]:
     return [record for records in in_parallel(read, paths) for record in records]
 
 
-def encoding_threads(beam_args: Sequence[str], worker_memory: int) -> int:
+def encoding_threads(job: EncodeOptions) -> int:
     """Return the number of encoding threads of each process. A local run divides the cores among
     its processes; other runners have a worker for each core. 0 if a worker lacks the memory for
     reading and writing ahead."""
-    if worker_memory < READ_AHEAD_GROUPS * pieces.ROW_GROUP_BYTES:
+    if job.worker_memory < READ_AHEAD_GROUPS * job.limits.row_group_bytes:
         return 0
-    options = pipeline_options(beam_args)
+    options = pipeline_options(job.beam_args)
     return max(1, local_cores() // processes(options)) if is_local(options) else 1

@@ -164,7 +164,7 @@ def _with_inputs(
 
     def opened(file: InputFile) -> tuple[pa.Schema, int] | ShardError:
         try:
-            return inputs.describe(file, text_columns(options), options.kept)
+            return inputs.describe(file, text_columns(options), options.kept, options.limits)
         except InputError as error:
             return shard_error(file, plan.names[file.path], error)
 

@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.encoding import pieces, shard_writer
 from pipelines.encoding.columns import added_schema, columns_digest, storing, text_columns
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import Part, piece_ends
@@ -111,7 +110,7 @@ class ShardEncoder:
                 begins = False
 
     def _pieces(self, batches: Iterator[TextBatch]) -> Iterator[TextBatch]:
-        """Split the batches into pieces of about `PIECE_SIZE`."""
+        """Split the batches into pieces of about `piece_bytes`."""
         row = 0
         for batch in batches:
             self.sums["input_rows"] += len(batch.texts)
@@ -129,7 +128,7 @@ class ShardEncoder:
                     *(texts, pairs),
                     options=options,
                     maker=self.maker,
-                    least_ids=shard_writer.MIN_IDS,
+                    least_ids=options.limits.dictionary_ids,
                 )
             batch = self.tokenizer.encode_table(texts, pairs, options=options)
             if self.weights:
@@ -196,7 +195,7 @@ class ShardEncoder:
         if sources is None:
             yield pa.table([*kept.columns, *added.columns], schema=self.schema)
             return
-        rows = max(1, pieces.ROW_GROUP_BYTES // max(kept.nbytes, 1))
+        rows = max(1, self.options.limits.row_group_bytes // max(kept.nbytes, 1))
         first = pa.scalar(piece.first_row, pa.int64())
         for start in range(0, len(sources), rows):
             some = sources.slice(start, rows)

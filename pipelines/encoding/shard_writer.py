@@ -18,9 +18,9 @@ from pipelines.encoding.pieces import Part, row_groups
 from pipelines.io.outputs import NewFile, empty_parquet, parquet_bytes
 from pipelines.threads import ahead, in_threads
 from wordpiece_core._kernel import Chunks, IdPages, Pages, ShardFile
+from wordpiece_core.limits import Limits
 
 IDS = "input_ids"
-MIN_IDS = 1 << 18  # ids of a row group for which a dictionary of the vocabulary pays
 KERNEL_COMPRESSIONS = ("zstd", "lz4", "snappy", "none")
 
 
@@ -45,12 +45,14 @@ class ShardWriter:
     options: dict[str, Any]
     maker: IdPages | None
     threads: int
+    limits: Limits
 
     def write(self, file: NewFile, parts: Iterator[Part]) -> ShardFile:
         """Write parts in order. Returns the shard, whose footer is to be written."""
         shard = ShardFile(empty_parquet(self.schema), IDS, self.maker)
         compressed = in_threads(self._compressed, parts, self.threads)
-        joined = ahead(lambda: row_groups(compressed), self.threads)
+        most_bytes = self.limits.row_group_bytes
+        joined = ahead(lambda: row_groups(compressed, most_bytes), self.threads)
         for others, copied, pages in ahead(lambda: map(self._row_group, joined), self.threads):
             file.write(shard.add_row_group(others, copied, pages))
         return shard
@@ -89,7 +91,7 @@ class ShardWriter:
         if any(part.pages for part in parts):
             return True
         ids = sum(number_of_ids(part.table) for part in parts)
-        return self.maker is not None and ids >= MIN_IDS
+        return self.maker is not None and ids >= self.limits.dictionary_ids
 
     def _pages(self, part: Part) -> Pages:
         assert self.maker is not None

@@ -18,7 +18,6 @@ from pipelines.io.reading import bad_data, open_planned
 from wordpiece_core.errors import InputError, one_line, opt
 from wordpiece_core.storage import StoredFile
 
-BATCH_BYTES = 8 << 20  # bytes of rows that are processed together
 COUNTED_ROWS = 16_384  # rows that are counted together; dictionaries hide the size of texts
 ARROW = b"ARROW1"  # first bytes of IPC files, but not of streams
 FEATHER_1 = b"FEA1"  # first bytes of Feather version 1
@@ -66,7 +65,7 @@ class ArrowReader(Reader):
                 batches = self._stream(stored, columns)
             for batch in batches:
                 batch = self._stored(batch, kept.names)
-                rows = max(len(batch) * BATCH_BYTES // max(batch.nbytes, 1), 1)
+                rows = max(len(batch) * self.limits.batch_bytes // max(batch.nbytes, 1), 1)
                 rows = rows if kept.names else min(rows, COUNTED_ROWS)
                 for start in range(0, len(batch), rows):
                     yield Rows(pa.Table.from_batches([batch.slice(start, rows)]))

@@ -25,8 +25,6 @@ from pipelines.io.reading import bad_data, open_planned
 from wordpiece_core._kernel import CsvRows, repair_utf8
 from wordpiece_core.errors import InputError, opt
 
-BLOCK_BYTES = 4 << 20  # bytes that are parsed together
-LONGEST_ROW = 64 << 20  # bytes; a longer row most likely has an unclosed quote
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 _FIELDS = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 
@@ -82,10 +80,11 @@ class CsvReader(Reader):
             yield self._complete_rows(decompressed(self.file, stored, on_read))
 
     def _complete_rows(self, stream: Stream) -> Iterator[tuple[bytes, int]]:
+        size, longest = self.limits.block_bytes, self.limits.longest_csv_row
         rows = CsvRows(DELIMITERS[self.file.format], quoting=self.file.quoting)
         before, pieces = 0, list[bytes]()
         mark = _read(stream, len(BYTE_ORDER_MARK))
-        chunk = mark.removeprefix(BYTE_ORDER_MARK) or _read(stream, BLOCK_BYTES)
+        chunk = mark.removeprefix(BYTE_ORDER_MARK) or _read(stream, size)
         try:
             while chunk:
                 end = rows.scan(chunk)
@@ -93,10 +92,12 @@ class CsvReader(Reader):
                 if end:
                     yield b"".join(pieces), before
                     before, pieces = rows.rows, [chunk[end:]]
-                elif sum(map(len, pieces)) > LONGEST_ROW:
-                    size = f"more than {LONGEST_ROW >> 20} MiB"
-                    raise InputError(f"row {rows.rows + 1}: {size}; a quote may be unclosed")
-                chunk = _read(stream, BLOCK_BYTES)
+                elif sum(map(len, pieces)) > longest:
+                    raise InputError(
+                        f"row {rows.rows + 1}: more than {longest >> 20} MiB; a quote may be"
+                        " unclosed"
+                    )
+                chunk = _read(stream, size)
             rows.finish()
         except InputError as error:
             fix = f"; set {opt.no_quoting} if quotes are text" * self.file.quoting

@@ -27,6 +27,7 @@ from pipelines.io.line_input import TextReader
 from pipelines.io.parquet_input import ParquetReader, open_parquet
 from pipelines.io.reader import TEXT_COMPRESSION, Range, Reader, Shard, TextBatch
 from wordpiece_core import storage
+from wordpiece_core.limits import LIMITS, Limits
 
 __all__ = [
     "ENDINGS",
@@ -57,17 +58,17 @@ READERS: dict[str, type[Reader]] = {
 """Readers by format."""
 
 RANGE_BYTES = 16 << 20  # bytes of input in a range
-OPENED_FILES = 1_000  # number of files smaller than a range that are opened for estimates
 MAX_PIECES = 4  # pieces of a row group; each decodes the rows before it too
 
 
-def _reader(file: InputFile, columns: TextColumns) -> Reader:
+def _reader(file: InputFile, columns: TextColumns, limits: Limits) -> Reader:
     """Return the reader of a file. A group that is a key in its name is not read from the file."""
     keys = dict(file.keys)
-    if columns.group not in keys:
-        return READERS[file.format](file, columns)
-    reader = READERS[file.format](file, replace(columns, group=None))
-    reader.group = (keys[columns.group],)
+    group = [keys[columns.group]] if columns.group in keys else []
+    reader = READERS[file.format](file, replace(columns, group=None) if group else columns)
+    reader.limits = limits
+    if group:
+        reader.group = (group[0],)
     return reader
 
 
@@ -77,10 +78,11 @@ def plan(
     range_bytes: int = RANGE_BYTES,
     *,
     group_column: str | None = None,
+    limits: Limits = LIMITS,
 ) -> list[Range]:
     """Split files into ranges of about `range_bytes`, in order. Opens files to find their columns.
 
-    Of many files that are smaller than a range, about `OPENED_FILES` are opened, and the sizes of
+    Of many files that are smaller than a range, about `opened_files` are opened, and the sizes of
     the others are estimated. A row group is split into rows only if it is much larger than
     `range_bytes`, and such a large part of all texts that other cores would wait for it.
 
@@ -90,11 +92,11 @@ def plan(
     """
     columns = TextColumns(text_column, group_column)
     small = [file for file in files if file.size <= range_bytes]
-    step = max(-(-len(small) // OPENED_FILES), 1)
+    step = max(-(-len(small) // limits.opened_files), 1)
     left_out = {*small} - {*small[::step]}
     looked_into = [file for file in files if file not in left_out]
     found = storage.in_parallel(
-        lambda file: _reader(file, columns).ranges(range_bytes), looked_into
+        lambda file: _reader(file, columns, limits).ranges(range_bytes), looked_into
     )
     parts = dict(zip(looked_into, found, strict=True))
     growth = _growth(parts)
@@ -131,25 +133,26 @@ def read_texts(
     group_column: str | None = None,
     *,
     on_read: Callable[[int], object] | None = None,
+    limits: Limits = LIMITS,
 ) -> Iterator[TextBatch]:
     """Yield the texts of a range in order, with their groups if there is a `group_column`.
 
     Args:
         on_read: Called with the number of bytes of each read of a compressed file.
     """
-    reader = _reader(part.file, TextColumns(text_column, group_column))
+    reader = _reader(part.file, TextColumns(text_column, group_column), limits)
     reader.on_read = on_read
     return reader.texts(part)
 
 
 def describe(
-    file: InputFile, columns: TextColumns, kept: list[str] | None
+    file: InputFile, columns: TextColumns, kept: list[str] | None, limits: Limits = LIMITS
 ) -> tuple[pa.Schema, int]:
     """Return the schema of the kept columns of a file, without its keys, and the approximate bytes
     of its text. Raises the errors of `open_shard`."""
     keys = dict(file.keys)
     kept = kept if kept is None else [name for name in kept if name not in keys]
-    reader = _reader(file, columns)
+    reader = _reader(file, columns, limits)
     return reader.open_shard(kept, None).schema, reader.measure(kept)
 
 
@@ -162,6 +165,7 @@ def open_shard(
     schema: pa.Schema | None = None,
     with_keys: bool = False,
     on_read: Callable[[int], object] | None = None,
+    limits: Limits = LIMITS,
 ) -> Shard:
     """Open a file for encoding.
 
@@ -179,7 +183,7 @@ def open_shard(
     """
     keys = dict(file.keys)
     own = columns if columns is None else [name for name in columns if name not in keys]
-    reader = _reader(file, texts)
+    reader = _reader(file, texts, limits)
     reader.on_read = on_read
     shard = reader.open_shard(own, compression, schema)
     wanted = {name: keys[name] for name in keys if columns is None or name in columns}

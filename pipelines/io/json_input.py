@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -20,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from pipelines.io import line_input
 from pipelines.io.columns import check_storable
 from pipelines.io.line_input import BYTE_ORDER_MARK, LineReader, blocks
 from pipelines.io.reader import Range, Rows
@@ -54,7 +54,7 @@ class JsonReader(LineReader):
             self._check_keys()
         others = [field for field in self._text_schema() if field.name not in kept.names]
         parse = partial(_parse, schema=pa.schema([*kept, *others]))
-        for offset, raw in blocks(part, line_input.BLOCK_BYTES, self.on_read):
+        for offset, raw in blocks(part, self.limits, self.on_read):
             block, replaced = _valid(raw)
             table = self._parsed(offset, raw, block, parse)
             self._check_integers(offset, table.select(kept.names), raw, block)
@@ -76,7 +76,7 @@ class JsonReader(LineReader):
         if kept is not None and {*kept} <= {name for name in self.columns.names if "." not in name}:
             return texts
         schema = pa.schema([])
-        for offset, block in blocks(Range(self.file, 0, None, 0), line_input.BLOCK_BYTES):
+        for offset, block in blocks(Range(self.file, 0, None, 0), self.limits):
             fields = [
                 _with_text(field, texts.field(field.name).type, kept)
                 if field.name in texts.names
@@ -99,7 +99,8 @@ class JsonReader(LineReader):
     def _check_keys(self) -> None:
         """Raise ColumnError if the keys of the texts are not in the first rows."""
         names: dict[str, None] = {}
-        _, block = next(blocks(Range(self.file, 0, None, 0), FIRST_BYTES), (0, b""))
+        limits = replace(self.limits, block_bytes=FIRST_BYTES)
+        _, block = next(blocks(Range(self.file, 0, None, 0), limits), (0, b""))
         _check_lines(self.file.path, block)
         for number, line in enumerate(_valid(block)[0].split(b"\n"), 1):
             if not line.strip(b" \t\r"):

@@ -14,9 +14,8 @@ from pipelines.io.reader import Range, Reader, Rows
 from pipelines.io.reading import bad_data, open_planned
 from wordpiece_core._kernel import split_lines
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.limits import Limits
 
-BLOCK_BYTES = 4 << 20  # bytes of lines that are read together
-MAX_BLOCK_BYTES = (1 << 31) - 1  # Arrow's strings and its JSON reader have 32-bit sizes
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -51,15 +50,15 @@ class TextReader(LineReader):
     def rows(self, part: Range, kept: pa.Schema, compression: str | None) -> Iterator[Rows]:
         """Yield the lines."""
         schema = self.schema(None)
-        for _, block in blocks(part, BLOCK_BYTES, self.on_read):
+        for _, block in blocks(part, self.limits, self.on_read):
             lines, replaced = split_lines(block)
             yield Rows(pa.table([pa.array(lines)], schema=schema), replaced)
 
 
 def blocks(
-    part: Range, size: int, on_read: Callable[[int], object] | None = None
+    part: Range, limits: Limits, on_read: Callable[[int], object] | None = None
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield blocks of complete lines of about `size` bytes, with their offsets: the lines that
+    """Yield blocks of complete lines of about `block_bytes`, with their offsets: the lines that
     start in the range, or all lines of a compressed file. A byte order mark is left out.
     `on_read`: see `decompressed`."""
     file, end = part.file, part.file.size if part.end is None else part.end
@@ -68,11 +67,11 @@ def blocks(
             check_text(file, stored)
         stream = decompressed(file, stored, on_read)
         if file.compression:
-            lines = _complete_lines(file, stream, 0, None, size)
+            lines = _complete_lines(file, stream, 0, None, limits)
         else:
             first = _line_start(stream, part.start, end)
             stream.seek(first)
-            lines = _complete_lines(file, stream, first, end, size)
+            lines = _complete_lines(file, stream, first, end, limits)
         for offset, block in lines:
             if offset == 0 and block.startswith(BYTE_ORDER_MARK):
                 offset, block = len(BYTE_ORDER_MARK), block[len(BYTE_ORDER_MARK) :]
@@ -102,12 +101,12 @@ def _complete_lines(
     stream: Stream,
     offset: int,
     end: int | None,
-    size: int,
+    limits: Limits,
 ) -> Iterator[tuple[int, bytes]]:
     """Yield blocks of complete lines that start before `end`. The stream is at `offset`, the start
     of a line. The last block may be empty."""
     pieces: list[bytes] = []  # parts of an incomplete line
-    position = offset
+    position, size = offset, limits.block_bytes
     while end is None or offset < end:
         # Past `end` only the rest of the last line is needed: first a little is read, then more.
         want = size if end is None else min(size, max(abs(end - position), 1 << 16))
@@ -117,7 +116,7 @@ def _complete_lines(
         if newline < 0:
             newline = chunk.rfind(b"\n")
         split = newline + 1 or len(chunk)
-        if position + split - offset > MAX_BLOCK_BYTES:
+        if position + split - offset > limits.max_block_bytes:
             raise InputError(f"{file.path}: a line of more than 2 GiB at byte {offset}; split it")
         pieces.append(chunk[:split])
         position += len(chunk)

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from pipelines.io.reading import bad_data
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, WordpieceError, one_line
+from wordpiece_core.limits import LIMITS
 from wordpiece_core.storage import (
     LOCAL_THREADS,
     MissingError,
@@ -36,7 +37,6 @@ from wordpiece_core.uri import is_uri, join, parent
 
 T = TypeVar("T")
 
-MEMORY_BYTES = 4 << 20  # maximum size of a file that is in memory until it gets its name
 MAX_SCHEMAS = 16  # number of schemas whose empty files are kept
 JSON_PIECES = 100_000  # pieces of JSON, a few characters each, that are written together
 FIX = "; restore it, or delete the directory"  # advice about a damaged file
@@ -47,7 +47,7 @@ TEMPORARY = r"\.wordpiece-tmp-[0-9a-f]{16}"
 class NewFile:
     """A file that is being written, and that gets its name when `put` is called.
 
-    Up to `MEMORY_BYTES` are kept in memory. A larger file is written to a temporary file in the
+    Up to `held_bytes` are kept in memory. A larger file is written to a temporary file in the
     directory `scratch`; or, on a store where a file appears when it is closed, under its own name,
     because such stores rename a file by copying it.
 
@@ -56,8 +56,8 @@ class NewFile:
     being closed. The data that was sent stays in the bucket as an incomplete multipart upload.
     """
 
-    def __init__(self, path: str, scratch: str) -> None:
-        self.path, self.scratch, self.size = path, scratch, 0
+    def __init__(self, path: str, scratch: str, held_bytes: int = LIMITS.held_bytes) -> None:
+        self.path, self.scratch, self.held_bytes, self.size = path, scratch, held_bytes, 0
         self.is_atomic = appears_when_closed(path)
         self._held: list[bytes] = []
         self._stream: pa.NativeFile | None = None
@@ -73,7 +73,7 @@ class NewFile:
         """Append bytes. Raises StorageError."""
         data = bytes(data)
         self.size += len(data)
-        if self._stream is None and self.size <= MEMORY_BYTES:
+        if self._stream is None and self.size <= self.held_bytes:
             self._held.append(data)
             return len(data)
         if self._stream is None:

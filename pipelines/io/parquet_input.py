@@ -18,14 +18,11 @@ from wordpiece_core._kernel import Chunks, ChunkSource
 from wordpiece_core.errors import InputError, opt
 from wordpiece_core.storage import StoredFile
 
-BATCH_BYTES = 8 << 20  # bytes of rows that are processed together
-MAX_BATCH_ROWS = 1_024  # rows that are decoded together; dictionaries hide the size of pages
 BUFFER_BYTES = 4 << 20  # buffer of each column, whose chunks are streamed
 TAIL_BYTES = 64 << 10  # bytes at the end of a file that are read together, as Arrow does
 MAX_FOOTER_BYTES = 64 << 20  # bytes of a footer in memory; bad files may give any size
 TIMES = "us"  # unit of INT96 times, which holds any year
 MAX_NESTED = 150  # levels of columns of files whose chunks are copied
-MAX_COPIED_BYTES = 32 << 20  # bytes of the chunks of a row group that are copied
 
 
 class ParquetFile(pq.ParquetFile):
@@ -146,10 +143,60 @@ class ParquetReader(Reader):
             end = parquet.num_row_groups if part.end is None else part.end
             for group in range(part.start, end):
                 with bad_data(self.file.path, group):
-                    begins, chunks = True, _chunks(parquet, source, group) if source else None
-                    for table in _tables(parquet, group, read, part.rows, use_threads):
+                    begins, chunks = True, self._chunks(parquet, source, group)
+                    for table in self._tables(parquet, group, read, part.rows, use_threads):
                         yield Rows(table, None, begins, chunks)
                         begins, chunks = False, None
+
+    def _chunks(
+        self, parquet: ParquetFile, source: ChunkSource | None, group: int
+    ) -> Chunks | None:
+        """Read the column chunks of a row group; None if they are too large or cannot be copied."""
+        ranges = source.ranges(group) if source else []
+        if source is None or sum(length for _, length in ranges) > self.limits.copied_bytes:
+            return None
+        data = []
+        for offset, length in ranges:
+            parquet.stored.seek(offset)
+            data.append(parquet.stored.read(length))
+        return source.chunks(group, data)
+
+    def _tables(
+        self,
+        parquet: pq.ParquetFile,
+        group: int,
+        columns: list[str],
+        rows: tuple[int, int] | None,
+        use_threads: bool,
+    ) -> Iterator[pa.Table]:
+        """Yield a row group, or the rows [first, last) of it, in parts of at most about
+        `batch_bytes`. The rows before them are decoded too. `use_threads`: decode columns in
+        parallel."""
+        metadata, room = parquet.metadata.row_group(group), self.limits.batch_bytes
+        first, last = rows or (0, metadata.num_rows)
+        size = _column_bytes(parquet, group, columns)
+        at_once = metadata.num_rows * room // max(4 * size, 1)
+        held: list[pa.RecordBatch] = []
+        end = 0
+        for batch in parquet.iter_batches(
+            batch_size=min(max(at_once, 1), self.limits.max_batch_rows),
+            row_groups=[group],
+            columns=columns,
+            use_threads=use_threads,
+        ):
+            start, end = end, end + len(batch)
+            if end <= first:
+                continue
+            batch = batch.slice(max(first - start, 0), min(last, end) - max(first, start))
+            if held and batch.nbytes > room:
+                yield pa.Table.from_batches(held)
+                held, room = [], self.limits.batch_bytes
+            held.append(batch)
+            room -= batch.nbytes
+            if end >= last:
+                break
+        if held:
+            yield pa.Table.from_batches(held)
 
 
 def _chunk_source(
@@ -187,54 +234,6 @@ def _is_deep(schema: pa.Schema) -> bool:
         if not level:
             return False
     return True
-
-
-def _chunks(parquet: ParquetFile, source: ChunkSource, group: int) -> Chunks | None:
-    """Read the column chunks of a row group; None if they are too large."""
-    ranges = source.ranges(group)
-    if sum(length for _, length in ranges) > MAX_COPIED_BYTES:
-        return None
-    data = []
-    for offset, length in ranges:
-        parquet.stored.seek(offset)
-        data.append(parquet.stored.read(length))
-    return source.chunks(group, data)
-
-
-def _tables(
-    parquet: pq.ParquetFile,
-    group: int,
-    columns: list[str],
-    rows: tuple[int, int] | None,
-    use_threads: bool,
-) -> Iterator[pa.Table]:
-    """Yield a row group, or the rows [first, last) of it, in parts of at most about `BATCH_BYTES`.
-    The rows before them are decoded too. `use_threads`: decode columns in parallel."""
-    metadata = parquet.metadata.row_group(group)
-    first, last = rows or (0, metadata.num_rows)
-    size = _column_bytes(parquet, group, columns)
-    at_once = metadata.num_rows * BATCH_BYTES // max(4 * size, 1)
-    held: list[pa.RecordBatch] = []
-    room, end = BATCH_BYTES, 0
-    for batch in parquet.iter_batches(
-        batch_size=min(max(at_once, 1), MAX_BATCH_ROWS),
-        row_groups=[group],
-        columns=columns,
-        use_threads=use_threads,
-    ):
-        start, end = end, end + len(batch)
-        if end <= first:
-            continue
-        batch = batch.slice(max(first - start, 0), min(last, end) - max(first, start))
-        if held and batch.nbytes > room:
-            yield pa.Table.from_batches(held)
-            held, room = [], BATCH_BYTES
-        held.append(batch)
-        room -= batch.nbytes
-        if end >= last:
-            break
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 def _column_bytes(parquet: pq.ParquetFile, group: int, columns: Collection[str]) -> int:

@@ -20,9 +20,8 @@ from pipelines.io.input_files import InputFile
 from pipelines.io.schemas import conformed
 from wordpiece_core._kernel import Chunks, repair_utf8
 from wordpiece_core.errors import ColumnError
+from wordpiece_core.limits import LIMITS
 
-COUNTED_BYTES = 8 << 20  # bytes of text in a batch for counting
-MAX_BATCH_TEXT_BYTES = 1 << 30  # less than 2 GiB leaves room for repaired UTF-8
 TEXT_COMPRESSION = 4  # typical ratio, for estimates
 
 
@@ -164,6 +163,8 @@ class Reader(ABC):
     on_read: Callable[[int], object] | None = None
     """Called with the number of bytes of each read of a compressed file."""
 
+    limits = LIMITS
+
     def __init__(self, file: InputFile, columns: TextColumns) -> None:
         self.file, self.columns = file, columns
 
@@ -193,8 +194,8 @@ class Reader(ABC):
         return sum(part.bytes for part in self.ranges(max(self.file.size, 1)))
 
     def texts(self, part: Range) -> Iterator[TextBatch]:
-        """Yield the texts of a range in batches of at most about `COUNTED_BYTES`."""
-        return self._batches(part, pa.schema([]), None, COUNTED_BYTES)
+        """Yield the texts of a range in batches of at most about `counted_bytes`."""
+        return self._batches(part, pa.schema([]), None, self.limits.counted_bytes)
 
     def open_shard(
         self, kept: list[str] | None, compression: str | None, known: pa.Schema | None = None
@@ -209,7 +210,8 @@ class Reader(ABC):
         if names != schema.names:  # the metadata of the whole may be wrong for a part
             schema = pa.schema([schema.field(name) for name in names])
         whole = Range(self.file, 0, None, self.file.size)
-        batches = partial(self._batches, whole, schema, compression, MAX_BATCH_TEXT_BYTES)
+        most_bytes = self.limits.batch_text_bytes
+        batches = partial(self._batches, whole, schema, compression, most_bytes)
         return Shard(schema, batches)
 
     def known_schema(self, kept: list[str] | None, known: pa.Schema | None) -> pa.Schema:

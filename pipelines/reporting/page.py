@@ -247,7 +247,7 @@ def _text_options(spec: TokenizerSpec) -> dict[str, Any]:
     """Return the options by which text becomes words. Without options: the names of the parts of
     `tokenizer.json`."""
     with suppress(OptionError):
-        return vars(text_options(spec))
+        return text_options(spec).values()
     parts = {"normalizer": spec.normalizer, "pre_tokenizer": spec.pre_tokenizer}
     return {name: types(part) for name, part in parts.items()}
 

@@ -172,7 +172,8 @@ def _with_text(
                 no_quoting=options.no_quoting,
                 worker_memory=options.worker_memory,
                 beam_args=options.beam_args,
-                **vars(facts.spec.text),
+                limits=options.limits,
+                **facts.spec.text.values(),
             )
             table = count_job(counted, progress, own=own)
         words = notable_words(table, tokenizers, directory, **how)

@@ -194,7 +194,8 @@ def _count(
         inputs=options.inputs,
         output=work.words,
         beam_args=options.beam_args,
-        **vars(options.select(ReadingOptions)) | vars(text),
+        limits=options.limits,
+        **options.select(ReadingOptions).values() | text.values(),
     )
     return count_job(counting, progress, own=[path(options.output), work.path], split_at=split_at)
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.counting.options import CountingOptions
@@ -187,7 +187,13 @@ class TrainingWork:
 
     def write_goal(self, goal: Goal) -> None:
         """Record the goal of an extension, for workers and for a run that resumes."""
-        outputs.write_json(join(self.path, GOAL), asdict(goal) | {"base": goal.base.to_dict()})
+        value = {
+            "base": goal.base.to_dict(),
+            "options": goal.options.to_dict(),
+            "new_tokens": goal.new_tokens,
+            "slots": goal.slots,
+        }
+        outputs.write_json(join(self.path, GOAL), value)
 
     def goal(self) -> Goal:
         """Read the goal of an extension."""

@@ -63,9 +63,9 @@ class Pair:
     """
 
     def __init__(self, vocab: list[str], text: TextOptions, hides: bool = False) -> None:
-        self.kernel = Tokenizer(vocab, **vars(text))
+        self.kernel = Tokenizer(vocab, **text.values())
         self.peer = peer(
-            wordpiece(vocab, **vars(text)),
+            wordpiece(vocab, **text.values()),
             replace(EVERYTHING, special_tokens_in_text="text" if hides else "parse"),
         )
         self.hides = hides

@@ -53,7 +53,7 @@ def wordpiece(
     vocab: Sequence[str], special: Sequence[str] = SPECIAL_TOKENS, **options: Any
 ) -> Json:
     """BERT's tokenizer, with options as `wp.Tokenizer` has them."""
-    usual = {"max_word_length": 100, "continuing_prefix": "##", **vars(TextOptions().resolve())}
+    usual = {"max_word_length": 100, "continuing_prefix": "##", **TextOptions().resolve().values()}
     chosen = usual | options
     ids = {token: i for i, token in enumerate(vocab)}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)

@@ -9,10 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from pipelines.counting import steps
 from wordpiece_core import storage
 from wordpiece_core.declared import Ge
-from wordpiece_core.training import merging
 
 from .corpora import english, write_shard
 from .faulty_store import Faults, FaultyHandler
@@ -78,9 +76,6 @@ def store_that_closes(tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture
-def tiny_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let jobs in this process have tables of less than the minimum, so that small texts overflow
-    them and are split into many partitions."""
-    monkeypatch.setattr(steps, "PARTITION_SHARE_BYTES", 1)
-    monkeypatch.setattr(merging, "PARTITION_SHARE_BYTES", 1)
+def any_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allow jobs in this process less memory than the minimum, so that small texts overflow it."""
     monkeypatch.setattr(Ge, "ge", 0)  # no lower bounds

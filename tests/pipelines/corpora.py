@@ -27,6 +27,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer, WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 
 from pipelines.commands.cli import main
+from wordpiece_core.limits import LIMITS, Limits
 
 from .shard_files import COMPRESS
 
@@ -176,12 +177,12 @@ class Outcome:
         return lines[0].removeprefix("wordpiece: ")
 
 
-def wordpiece(*args: str | Path) -> Outcome:
+def wordpiece(*args: str | Path, limits: Limits = LIMITS) -> Outcome:
     """Run the command in this process."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
-            main([str(arg) for arg in args])
+            main([str(arg) for arg in args], limits)
         except SystemExit as done:
             status = int(done.code or 0)
     return Outcome(status, out.getvalue(), err.getvalue())
@@ -194,9 +195,9 @@ def config(directory: Path, **options: Any) -> tuple[str, str]:
     return "--config", str(path)
 
 
-def done(*args: str | Path) -> Outcome:
+def done(*args: str | Path, limits: Limits = LIMITS) -> Outcome:
     """Run the command in this process. It must succeed."""
-    outcome = wordpiece(*args)
+    outcome = wordpiece(*args, limits=limits)
     assert outcome.status == 0, outcome.err
     return outcome
 

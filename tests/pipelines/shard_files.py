@@ -25,6 +25,7 @@ from pipelines.io.inputs import (
     resolve,
 )
 from wordpiece_core.errors import InputError
+from wordpiece_core.limits import LIMITS, Limits
 
 sizes = st.integers(1, 50)
 characters = st.text(st.sampled_from('aé😀 "\\\n\r{},\x00'), max_size=6)
@@ -75,18 +76,27 @@ def new_file(ending: str, data: bytes) -> Iterator[InputFile]:
         yield write(Path(directory) / f"shard{ending}", data)
 
 
-def texts_of(ranges: list[Range], column: str = "text") -> list[str | None]:
+def texts_of(
+    ranges: list[Range], column: str = "text", limits: Limits = LIMITS
+) -> list[str | None]:
     return [
-        text for part in ranges for b in read_texts(part, column) for text in b.texts.to_pylist()
+        text
+        for part in ranges
+        for batch in read_texts(part, column, limits=limits)
+        for text in batch.texts.to_pylist()
     ]
 
 
-def texts(file: InputFile, column: str = "text", range_bytes: int = 1 << 20) -> list[str | None]:
-    return texts_of(plan([file], column, range_bytes), column)
+def texts(
+    file: InputFile, column: str = "text", range_bytes: int = 1 << 20, limits: Limits = LIMITS
+) -> list[str | None]:
+    return texts_of(plan([file], column, range_bytes, limits=limits), column, limits)
 
 
-def rows_of(file: InputFile, columns: list[str] | None = None) -> list[dict[str, object]]:
-    batches = open_shard(file, TextColumns(), columns).batches()
+def rows_of(
+    file: InputFile, columns: list[str] | None = None, limits: Limits = LIMITS
+) -> list[dict[str, object]]:
+    batches = open_shard(file, TextColumns(), columns, limits=limits).batches()
     return [row for batch in batches for row in batch.table.to_pylist()]
 
 

@@ -28,8 +28,8 @@ from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming, WindowedV
 
 import pipelines
 import wordpiece_core as wp
-from pipelines import transforms
 from tests import oracle
+from wordpiece_core.limits import Limits
 from wordpiece_core.options import ENCODING_COLUMNS
 
 from .corpora import english
@@ -76,17 +76,14 @@ def test_each_window_has_its_own_counts() -> None:
         assert_that(words, equal_to([(w, x, n) for w, n in sums.items() for x in "ab"]))
 
 
-def test_more_windows_than_are_held_at_once_are_counted_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(transforms, "MAX_WINDOWS", 2)
+def test_more_windows_than_are_held_at_once_are_counted_all() -> None:
     texts = [TimestampedValue({"text": f"a w{i % 7}"}, i % 7) for i in range(100)]
     with LocalPipeline() as pipeline:
         words = (
             pipeline
             | beam.Create(texts)
             | beam.WindowInto(FixedWindows(1))
-            | pipelines.CountWords()
+            | pipelines.CountWords(limits=Limits(windows=2))
             | beam.Map(lambda pair, window=beam.DoFn.WindowParam: (int(window.start), *pair))
         )
         sums = Counter(i % 7 for i in range(100))

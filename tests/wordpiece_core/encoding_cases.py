@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -190,8 +190,8 @@ def by_reference(case: Case) -> Encoded:
     """Encode with the oracle. Raises OptionError for options that are wrong for any text, and
     InputError like the kernel."""
     tok = case.tokenizer()
-    encoding = asdict(case.encoding)
-    options = asdict(tok.spec.text) | encoding
+    encoding = case.encoding.values()
+    options = tok.spec.text.values() | encoding
     for name in ("columns", "id_type", "normalizer"):
         options.pop(name)
     options |= {

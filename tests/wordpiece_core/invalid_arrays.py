@@ -205,7 +205,7 @@ def encoder() -> _kernel.Encoder:
 def encoded(texts: Any, pairs: Any = None, threads: int = 1) -> list[Any]:
     options = EncodingOptions(add_special_tokens=False, columns=["offset_mapping", "word_ids"])
     layout = {"before": [], "between": [], "after": [], "types": (0, 1), "overflow_types": (0, 1)}
-    how = vars(options) | {"threads": threads, "layouts": [layout, layout]}
+    how = options.values() | {"threads": threads, "layouts": [layout, layout]}
     batches, _, _ = encoder().encode(texts, pairs, how)
     return pa.Table.from_batches(map(pa.record_batch, batches))["input_ids"].to_pylist()
 

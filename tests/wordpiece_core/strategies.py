@@ -3,14 +3,11 @@ small rounds for such tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 from hypothesis import strategies as st
 
-from wordpiece_core.training import budget, merging
+from wordpiece_core.limits import Limits
 
 # Few letters give ties and runs such as aaaa. Some are long in UTF-8. Where words hold the prefix,
 # strings are built twice: "##" and "###".
@@ -72,15 +69,14 @@ def possible_budget(options: dict[str, Any], round_budget: float) -> float:
     return 1.0 if takes_all else round_budget
 
 
-@contextmanager
-def small_rounds(candidates: int, partitions: int) -> Iterator[None]:
-    """Lets rounds of small tables have few candidates, and that many partitions."""
-    with (
-        mock.patch.multiple(budget, LEAST_CANDIDATES=candidates, TOKENS_PER_CANDIDATE=2),
-        mock.patch.object(merging, "LEAST_PARTITIONS", partitions),
-        mock.patch.object(merging.Merging, "_run_partitions", return_value=partitions),
-    ):
-        yield
+def small_rounds(candidates: int, partitions: int) -> Limits:
+    """Let rounds of small tables have few candidates, and this number of partitions."""
+    return Limits(
+        least_candidates=candidates,
+        tokens_per_candidate=2,
+        least_pair_partitions=partitions,
+        least_fragment_partitions=partitions,
+    )
 
 
 def odd_text(max_size: int = 40) -> st.SearchStrategy[str]:

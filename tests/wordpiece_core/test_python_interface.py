@@ -10,6 +10,7 @@ from transformers import AutoTokenizer
 import pipelines
 import wordpiece_core as wp
 from tests.pipelines.corpora import english
+from wordpiece_core.limits import Limits
 
 TEXTS = english(40)
 
@@ -77,10 +78,9 @@ def test_words_in_memory_equal_the_words_of_the_job(options: dict, tmp_path: Pat
     assert words.schema.metadata == table.read().schema.metadata
 
 
-def test_small_tables_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = wp.count_words(TEXTS * 3)
-    monkeypatch.setattr("wordpiece_core.counting.TABLE_BYTES", 1)
-    assert wp.count_words(TEXTS * 3).equals(words)
+def test_small_tables_are_merged() -> None:
+    limits = Limits(in_memory_table_bytes=1)
+    assert wp.count_words(TEXTS * 3, limits=limits).equals(wp.count_words(TEXTS * 3))
 
 
 def test_training_uses_the_text_options_of_the_words() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from wordpiece_core.errors import InputError, OptionError, shown
@@ -153,7 +152,7 @@ def normalizers_of(text: TextOptions) -> Parts:
     """Return the normalizers of text options."""
     if text.pre_tokenizer == GPT2 and not text.normalizer:
         return ()
-    values = asdict(text.resolve())
+    values = text.resolve().values()
     del values["pre_tokenizer"], values["normalizer"]
     if not text.is_composed:
         return ({"type": "BertNormalizer", **values},)

@@ -498,7 +498,7 @@ class Tokenizer:
     ) -> tuple[list[Any], _kernel.Pages | None, list[int]]:
         in_text = options.special_tokens_in_text
         kernel = self._splitting_kernel if in_text == AS_TEXT else self.kernel
-        how = vars(options) | {"threads": threads, "layouts": self._layouts(options)}
+        how = options.values() | {"threads": threads, "layouts": self._layouts(options)}
         encoded = kernel.encode(texts, pairs, how, **pages)
         if in_text == "error" and encoded[2][-1]:
             raise self._special_token_error(texts, pairs)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from wordpiece_core.declared import PERFORMANCE, Options
 from wordpiece_core.option_types import Share, Size
 
-TOKENS_PER_CANDIDATE, LEAST_CANDIDATES = 8, 1 << 16
 # Measured (benchmarks/memory.md): bytes for each token of a run on the way to the driver and there.
 BYTES_PER_TOKEN = 64
 # A round over all splits needs less: bytes for each token and for each word.
@@ -34,7 +33,8 @@ class RoundBudget(Options, section=PERFORMANCE):
     def candidates(self, split_tokens: int) -> int:
         """Maximum number of candidate pairs of a round. With more pairs, their words would not
         fit."""
-        return max(self.tokens(split_tokens) // TOKENS_PER_CANDIDATE, LEAST_CANDIDATES)
+        tokens, limits = self.tokens(split_tokens), self.limits
+        return max(tokens // limits.tokens_per_candidate, limits.least_candidates)
 
     def holds(self, split_tokens: int, splits: int) -> bool:
         """Return True if a round may hold all segmentations: their number, and their tokens."""

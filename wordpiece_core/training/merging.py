@@ -50,12 +50,8 @@ from wordpiece_core.training.rounds import (
     with_facts,
 )
 
-LEAST_PARTITIONS = 16  # minimum number of partitions of pairs
-PARTITION_SHARE_BYTES = 128 << 10  # minimum memory of a worker per partition
 PAIR_BYTES, RUN_TOKEN_BYTES = 48, 32  # approximate sizes in memory
 MERGES_PER_CALL = 200
-RUNS_AT_ONCE = 1 << 18  # rows of fragments in a batch
-LEAST_ADDED_BYTES = 8 << 20  # size of waiting batches before they are added
 ALL, LAST = "all", "last"  # merges
 
 
@@ -80,6 +76,7 @@ class Merging(RoundAlgorithm):
         counting_memory: int | None = None,
     ) -> None:
         self.vocabulary, self.options, self.budget = vocabulary, options, budget
+        self.limits = budget.limits
         self.split_tokens, self.words = split_tokens, words
         self.counting_memory = counting_memory
         self.trainer = _trainer(vocabulary, options)
@@ -158,12 +155,15 @@ class Merging(RoundAlgorithm):
         """Return the passes in the diagram of this module."""
         trainer, budget, memory = self.trainer, self.budget, self.counting_memory
         pairs, runs = self._pair_partitions(), self._run_partitions()
+        least, at_once = self.limits.least_added_bytes, self.limits.fragments_at_once
         return [
             Pass(
                 *("count", KEPT),
                 {
-                    "tokens": Output(_add_tokens),
-                    "pairs": Output(lambda parts, _: _add_pairs(parts, trainer), partitions=True),
+                    "tokens": Output(lambda parts, _: _add_tokens(parts, least)),
+                    "pairs": Output(
+                        lambda parts, _: _add_pairs(parts, trainer, least), partitions=True
+                    ),
                 },
                 lambda _: _Count(memory, pairs),
             ),
@@ -179,14 +179,18 @@ class Merging(RoundAlgorithm):
             ),
             Pass(
                 *("sample", KEPT),
-                {"sample": Output(lambda parts, used: _add_samples(parts, budget, used))},
+                {"sample": Output(lambda parts, used: _add_samples(parts, budget, used, least))},
                 lambda used: _Sample(budget, used),
                 ("tokens", "candidates"),
             ),
             Pass(
                 *("runs", KEPT),
-                {"runs": Output(lambda parts, _: _add_runs(parts, runs), partitions=True)},
-                lambda used: _Runs(used, memory, runs),
+                {
+                    "runs": Output(
+                        lambda parts, _: _add_runs(parts, max(at_once // runs, 1)), partitions=True
+                    )
+                },
+                lambda used: _Runs(used, memory, runs, at_once),
                 ("candidates", "sample"),
             ),
         ]
@@ -195,17 +199,19 @@ class Merging(RoundAlgorithm):
         """Number of partitions of pairs, which are hashed. There are at most as many pairs as
         tokens in segmentations, and as pairs of two tokens."""
         most = min(self.split_tokens, self.trainer.vocab_size**2)
-        return max(self._partitions(most * PAIR_BYTES), LEAST_PARTITIONS)
+        return max(self._partitions(most * PAIR_BYTES), self.limits.least_pair_partitions)
 
     def _run_partitions(self) -> int:
         """Number of partitions of fragments, which are hashed. The driver holds all of them."""
-        return self._partitions(self.budget.tokens(self.split_tokens) * RUN_TOKEN_BYTES)
+        most = self.budget.tokens(self.split_tokens)
+        partitions = self._partitions(most * RUN_TOKEN_BYTES)
+        return max(partitions, self.limits.least_fragment_partitions)
 
     def _partitions(self, total_bytes: int) -> int:
         """Return a number of partitions whose batches are not too small: they would mostly be
         overhead, and the shuffle holds all of them."""
-        memory = self.counting_memory
-        return partitions_of(total_bytes, memory, most=(memory or 0) // PARTITION_SHARE_BYTES)
+        memory, share = self.counting_memory, self.limits.partition_share_bytes
+        return partitions_of(total_bytes, memory, most=(memory or 0) // share)
 
     def _choose_from(self, pairs: Batch, used: Results) -> Batch:
         """Return the candidates among the pairs of a partition: its share, plus six standard
@@ -240,7 +246,8 @@ class Merging(RoundAlgorithm):
         (tokens,), (chosen,), (sample,) = (
             results[name] for name in ("tokens", "candidates", "sample")
         )
-        for runs in _in_order([each.read() for each in results["runs"]]):
+        streams = [each.read() for each in results["runs"]]
+        for runs in _in_order(streams, self.limits.fragments_at_once):
             self.trainer.add_splits(runs)
         self.split_tokens = tokens.facts["split_tokens"]
         self.trainer.start_round(
@@ -368,35 +375,39 @@ class _Count:
             yield "pairs", partition, pa.record_batch(pairs)
 
 
-def _folded(parts: Iterable[Batch], add: Callable[[list[Batch]], Batch]) -> Iterator[Batch]:
+def _folded(
+    parts: Iterable[Batch], add: Callable[[list[Batch]], Batch], least_bytes: int
+) -> Iterator[Batch]:
     """Return the sum of batches with few of them in memory: waiting batches are added when they are
-    as large as the sum so far."""
+    as large as the sum so far, and have `least_bytes`."""
     held: list[Batch] = []
     waiting = added = 0
     for part in parts:
         held.append(part)
         waiting += part.nbytes
-        if waiting > max(added, LEAST_ADDED_BYTES):
+        if waiting > max(added, least_bytes):
             held = [add(held)]
             waiting, added = 0, held[0].nbytes
     yield add(held)
 
 
-def _add_tokens(parts: Iterator[Batch], _: Results) -> Iterator[Batch]:
+def _add_tokens(parts: Iterator[Batch], least_bytes: int) -> Iterator[Batch]:
     def add(batches: list[Batch]) -> Batch:
         split_tokens = sum(facts_of(batch)["split_tokens"] for batch in batches)
         return with_facts(_kernel.add_unigrams(batches), split_tokens=split_tokens)
 
-    return _folded(parts, add)
+    return _folded(parts, add, least_bytes)
 
 
-def _add_pairs(parts: Iterator[Batch], trainer: _kernel.Trainer) -> Iterator[Batch]:
+def _add_pairs(
+    parts: Iterator[Batch], trainer: _kernel.Trainer, least_bytes: int
+) -> Iterator[Batch]:
     """Return the pairs of a partition, and the largest count of a pair that may be merged."""
 
     def add(batches: list[Batch]) -> Batch:
         return pa.record_batch(_kernel.add_pairs(batches))
 
-    for pairs in _folded(parts, add):
+    for pairs in _folded(parts, add, least_bytes):
         yield with_facts(pairs, largest=trainer.largest(pairs))
 
 
@@ -417,7 +428,9 @@ class _Sample:
         yield "sample", 0, with_facts(self.sizes.sample(), max_level=self.sizes.max_level)
 
 
-def _add_samples(parts: Iterator[Batch], budget: RoundBudget, used: Results) -> Iterator[Batch]:
+def _add_samples(
+    parts: Iterator[Batch], budget: RoundBudget, used: Results, least_bytes: int
+) -> Iterator[Batch]:
     def add(batches: list[Batch]) -> Batch:
         max_level = min(facts_of(batch)["max_level"] for batch in batches)
         sizes = _kernel.RunSizes(_most(budget, used), max_level)
@@ -425,7 +438,7 @@ def _add_samples(parts: Iterator[Batch], budget: RoundBudget, used: Results) -> 
             sizes.add_sample(batch)
         return with_facts(sizes.sample(), max_level=sizes.max_level)
 
-    return _folded(parts, add)
+    return _folded(parts, add, least_bytes)
 
 
 def _most(budget: RoundBudget, used: Results) -> int:
@@ -435,13 +448,15 @@ def _most(budget: RoundBudget, used: Results) -> int:
 
 class _Runs:
     """Accumulator of fragments by partition, with the sums of equal ones. `most_bytes`: maximum
-    size in memory."""
+    size in memory. `at_once`: rows of a batch."""
 
-    def __init__(self, used: Results, most_bytes: int | None, partitions: int) -> None:
+    def __init__(
+        self, used: Results, most_bytes: int | None, partitions: int, at_once: int
+    ) -> None:
         self.runs = _kernel.Runs()
         self.levels = _kernel.PairLevels(used["candidates"][0].batch)
         self.max_level = used["sample"][0].facts["max_level"]
-        self.most_bytes, self.partitions = most_bytes, partitions
+        self.most_bytes, self.partitions, self.at_once = most_bytes, partitions, at_once
 
     def add(self, splits: Batch) -> Given:
         self.runs.add_splits(splits, self.levels, self.max_level)
@@ -449,21 +464,22 @@ class _Runs:
             yield from self.finish()
 
     def finish(self) -> Given:
-        for partition, runs in self.runs.take_partitions(self.partitions, RUNS_AT_ONCE):
+        for partition, runs in self.runs.take_partitions(self.partitions, self.at_once):
             yield "runs", partition, pa.record_batch(runs)
 
 
-def _add_runs(parts: Iterator[Batch], partitions: int) -> Iterator[Batch]:
-    """Return the fragments of a partition in the order of their places."""
+def _add_runs(parts: Iterator[Batch], at_once: int) -> Iterator[Batch]:
+    """Return the fragments of a partition in the order of their places, in batches of `at_once`
+    rows."""
     runs = _kernel.Runs()
     for part in parts:
         runs.add_runs(part)
-    return map(pa.record_batch, runs.take(max(RUNS_AT_ONCE // partitions, 1)))
+    return map(pa.record_batch, runs.take(at_once))
 
 
-def _in_order(streams: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
-    """Yield the fragments of all partitions in the order of their places, from ordered streams. One
-    batch of each is in memory."""
+def _in_order(streams: Sequence[Iterator[Batch]], at_once: int) -> Iterator[Batch]:
+    """Yield the fragments of all partitions in the order of their places, in batches of `at_once`
+    rows, from ordered streams. One batch of each is in memory."""
     if len(streams) == 1:
         yield from streams[0]
         return
@@ -477,7 +493,7 @@ def _in_order(streams: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
             heads[number] = batch.slice(rows) if rows < len(batch) else _next(streams[number])
             if not len(heads[number]):
                 del heads[number]
-        yield from map(pa.record_batch, runs.take(RUNS_AT_ONCE))
+        yield from map(pa.record_batch, runs.take(at_once))
 
 
 def _next(stream: Iterator[Batch]) -> Batch:

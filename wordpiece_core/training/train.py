@@ -208,7 +208,7 @@ class TrainingResult(Summarized):
         ...     Tokenizer.load(directory).tokenize("hugs")
         ['hu', '##g', '##s']
         """
-        paths = self.tokenizer(**vars(options.select(TextOptions))).save(options.directory)
+        paths = self.tokenizer(**options.select(TextOptions).values()).save(options.directory)
         name, table = self.log
         log = os.path.join(options.directory, name)
         pq.write_table(table, log, compression="zstd")

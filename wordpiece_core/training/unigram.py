@@ -58,10 +58,8 @@ COUNT_BITS, LOG_BITS = 52, 40  # fractional bits of sums: of expected counts, of
 EXPECTED, BEST = "expected", "best"  # sums of the kernel
 
 # Memory of the driver, measured (.github/notes/unigram.md).
-BYTES_PER_CHARACTER, BYTES_PER_WORD, BYTES_PER_SEED = 24, 40, 250
-SUFFIX_BYTES = 64  # size of a suffix in a partition
+BYTES_PER_CHARACTER, BYTES_PER_WORD = 24, 40
 MOST_PARTITIONS = 1024
-NO_LIMIT = 1 << 62  # bytes
 
 Decided = tuple[FinishedRound, _kernel.UnigramModel | None]  # with the model of the next round
 
@@ -215,13 +213,13 @@ class UnigramTraining(RoundAlgorithm):
         characters = self.characters.in_runs
         seeds = min(self.options.seed_size, characters)
         runs = characters * BYTES_PER_CHARACTER + self.words * BYTES_PER_WORD
-        return runs + seeds * BYTES_PER_SEED
+        return runs + seeds * self.budget.limits.seed_bytes
 
     def begin_with_all(self, kept: Iterable[Batch]) -> None:
         """Start a round over all segments, which are read only once."""
         if not isinstance(self._source, _Corpus):
             memory = self.budget.driver_memory
-            free = NO_LIMIT if memory is None else memory - self._needed()
+            free = self.budget.limits.lattice_bytes if memory is None else memory - self._needed()
             corpus = _kernel.RunCorpus(most_bytes=free, threads=self.threads)
             for runs in kept:
                 corpus.add(runs)
@@ -247,7 +245,10 @@ class UnigramTraining(RoundAlgorithm):
         ]
 
     def _suffixes(self) -> _Suffixes:
-        total, memory = self.characters.in_runs * SUFFIX_BYTES, self.counting_memory
+        total, memory = (
+            self.characters.in_runs * self.budget.limits.suffix_bytes,
+            self.counting_memory,
+        )
         partitions = partitions_of(total, memory, MOST_PARTITIONS)
         counter = _kernel.SuffixCounter(
             self.splitter, max_length=self._max_length(), partitions=partitions
@@ -311,10 +312,11 @@ class UnigramTraining(RoundAlgorithm):
     def _check_memory(self, pieces: int) -> None:
         """Raise OptionError if the pieces do not fit into the memory of the driver. Fewer pieces
         would give another vocabulary, so the user must choose."""
-        memory, needed = self.budget.driver_memory, pieces * BYTES_PER_SEED
+        memory, size = self.budget.driver_memory, self.budget.limits.seed_bytes
+        needed = pieces * size
         if memory is None or needed <= memory:
             return
-        fitting = memory // BYTES_PER_SEED - len(self.characters.counts)
+        fitting = memory // size - len(self.characters.counts)
         fewer = f", or a {opt.seed_size} of {fitting:,} or less, which may give another vocabulary"
         raise OptionError(
             f"{opt.driver_memory}: {memory:,} bytes, but the initial {pieces:,} pieces need about"

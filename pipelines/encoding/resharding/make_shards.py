@@ -205,7 +205,7 @@ class TaskRows:
         parts = (
             Part(False, conformed(table, schema, self.target.dataset.path)) for table in tables
         )
-        writer = ShardWriter(schema, storing(options, schema, kept), maker, threads)
+        writer = ShardWriter(schema, storing(options, schema, kept), maker, threads, options.limits)
         return writer.write(file, parts)
 
 

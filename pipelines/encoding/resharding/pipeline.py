@@ -27,7 +27,9 @@ def make_shards(
 ) -> list[ShardResult]:
     """Make the shards of tasks, and return their records."""
     largest_first = sorted(tasks, key=lambda task: -task.weight)
-    paths = record_paths(target.dataset.work, MAKE, sum(len(task.shards) for task in tasks))
+    paths = record_paths(
+        target.dataset.work, MAKE, sum(len(task.shards) for task in tasks), target.options.limits
+    )
 
     def build(tasks: beam.PCollection) -> None:
         records = tasks | "make" >> beam.ParDo(MakeShards(target, threads))
@@ -74,7 +76,8 @@ class _Shuffle(beam.DoFn):
         path = target.bucket_file(group.number)
         with outputs.NewFile(path, work.path) as file:
             with storage.writing(path):
-                writer = RunWriter(file, target.buckets, target.memory)
+                run_bytes = target.memory // target.options.limits.run_share
+                writer = RunWriter(file, target.buckets, run_bytes)
                 for number, name in group.inputs:
                     key, first = order_key(self.seed, name), 0
                     for table in target.of_input(number, name):

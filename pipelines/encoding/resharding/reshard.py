@@ -60,7 +60,6 @@ SHRINKS = {"zstd": 0.72, "gzip": 0.68, "brotli": 0.6, "snappy": 1.0, "lz4": 1.0}
 """Approximate bytes of shards per byte of the encoded inputs, by compression."""
 SHUFFLED = 1.25  # rows in random order take this much more space
 LARGE = 64 << 10  # bytes from which on an encoded input shows how well its rows compress
-TASK_BYTES = 8 << 20  # size of the shards of a task, if shards are smaller
 MIN_PACKED = 128  # rows that are packed together: less than one row is dropped
 
 
@@ -119,7 +118,7 @@ def _reshard(
     results = {result.name: result for found in finished.values() for result in found}
     kept = sum(bool(result.rows) for result in results.values())
     if missing:
-        threads = encoding_threads(job.options.beam_args, job.options.worker_memory)
+        threads = encoding_threads(job.options)
         with job.progress.stage("reshard", "rows", sum(source.input_rows for source in sources)):
             made = make_shards(target, missing, threads, job.options.beam_args)
         results |= {result.name: result for result in made}
@@ -222,7 +221,7 @@ def _work_options(job: EncodeJob) -> ShardOptions:
         pack=False,
         keep_columns=() if _only_ids(job.options) else shards.keep_columns,
         compression=WORK_COMPRESSION,
-        **(vars(shards.of_documents) if job.options.pack else {}),
+        **(shards.of_documents.values() if job.options.pack else {}),
     )
 
 
@@ -254,9 +253,11 @@ def _target(
 ) -> Target:
     """Return how shards are made of the encoded inputs."""
     options, tokenizer = job.options, _tokenizer_name(job.options.tokenizer)
+    limits = options.limits
+    layout = [limits.bucket_bytes, limits.large_buckets, *BOUNDS, limits.task_bytes, MIN_PACKED]
     identity: dict[str, Any] = {
         "job": dataset.job,
-        "version": [__version__, *BOUNDS, TASK_BYTES, MIN_PACKED],
+        "version": [__version__, *layout],
         "sources": [[source.name, source.input, source.source] for source in sources],
     }
     if splits.are_kept:
@@ -313,7 +314,9 @@ def _shuffle(job: EncodeJob, target: Target, sources: Sequence[WeightedResult]) 
     seed = job.options.shuffle
     assert seed is not None
     numbers = range(len(target.splits))
-    buckets = Buckets.of([sum(_weights(target, sources, number)) for number in numbers])
+    buckets = Buckets.of(
+        [sum(_weights(target, sources, number)) for number in numbers], job.options.limits
+    )
     groups = shuffle_groups(sources, buckets)
     target = replace(target, buckets=buckets, files=len(groups))
     done = {*outputs.list_directory(target.folder("buckets"))}
@@ -347,7 +350,7 @@ def _tasks(job: EncodeJob, target: Target, sources: Sequence[WeightedResult]) ->
         if not weight and (total or target.format != PARQUET):
             continue  # neither `datasets` nor Megatron reads a split without rows
         shards = max(round(size / target.size), 1)
-        number = max(min(shards, size / TASK_BYTES), 1)
+        number = max(min(shards, size / job.options.limits.task_bytes), 1)
         if target.options.pack:
             rows = tokens * weight / max(total, 1) / (target.options.max_length or 1)
             number = max(min(number, rows / MIN_PACKED), 1)

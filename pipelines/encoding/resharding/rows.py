@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from pipelines.encoding.dataset import ENCODED, Dataset
 from pipelines.encoding.options import ShardOptions
-from pipelines.encoding.pieces import PIECE_SIZE, pieces_of
+from pipelines.encoding.pieces import pieces_of
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.formats import ENDINGS
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
@@ -25,8 +25,6 @@ from pipelines.io.reading import bad_data
 from pipelines.io.schemas import PLAIN, conformed
 from wordpiece_core.storage import StoredFile
 from wordpiece_core.uri import join
-
-READ_BYTES = 8 << 20  # size of the rows that are read together to be shuffled or sorted
 
 
 @dataclass(frozen=True)
@@ -129,9 +127,9 @@ class Target:
                     return
 
     def _pieces(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Yield the rows of tables in pieces of about `PIECE_SIZE`, or of an eighth of a shard,
+        """Yield the rows of tables in pieces of about `piece_bytes`, or of an eighth of a shard,
         which do not depend on the division into tables."""
-        size, before = min(PIECE_SIZE, self.size // 8), 0.0
+        size, before = min(self.options.limits.piece_bytes, self.size // 8), 0.0
         held: list[pa.Table] = []
         last = -1.0
         for table in tables:
@@ -154,7 +152,11 @@ class Target:
         with self._open(name) as parquet:
             for row_group in range(parquet.num_row_groups):
                 of_group = parquet.metadata.row_group(row_group)
-                rows = of_group.num_rows * READ_BYTES // max(of_group.total_byte_size, 1)
+                rows = (
+                    of_group.num_rows
+                    * self.options.limits.read_bytes
+                    // max(of_group.total_byte_size, 1)
+                )
                 for batch in parquet.iter_batches(max(rows, 1), [row_group], use_threads=False):
                     yield self._placed(pa.Table.from_batches([batch]), name, number, first)
                     first += batch.num_rows
@@ -191,7 +193,7 @@ class Target:
         bucket are read again for each part."""
         assert self.buckets is not None
         place = self.buckets.first(split) + number
-        parts = self.buckets.parts(place, self.memory)
+        parts = self.buckets.parts(place, self.memory, self.options.limits.sorted_copies)
         before = 0
         for part in range(parts):
             tables = []
@@ -205,7 +207,8 @@ class Target:
             order = pc.sort_indices(table.column(ORDER))
             weights = table.column(WEIGHT).take(order)
             first, stop = _begin_between(weights, start - before, end - before)
-            rows = max(table.num_rows * READ_BYTES // max(table.nbytes, 1), 1)
+            read_bytes = self.options.limits.read_bytes
+            rows = max(table.num_rows * read_bytes // max(table.nbytes, 1), 1)
             for row in range(first, stop, rows):
                 yield table.take(order.slice(row, min(rows, stop - row)))
             before += pc.sum(weights).as_py() or 0

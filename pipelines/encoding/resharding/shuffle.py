@@ -27,16 +27,13 @@ from pipelines.encoding.shards import WeightedResult
 from pipelines.io.batches import from_bytes, one_batch, to_bytes
 from pipelines.io.outputs import NewFile
 from wordpiece_core import _kernel, storage
+from wordpiece_core.limits import Limits
 from wordpiece_core.storage import StoredFile
 
 ORDER = "__wordpiece_order"
-BUCKET_BYTES = 12 << 20  # of a bucket, by the weights of its rows
-LARGE_BUCKETS = 4  # buckets grow up to 4 × BUCKET_BYTES for large datasets: fewer segments
 USUAL_BUCKETS, MOST_BUCKETS = 256, 4096  # numbers from which on buckets grow
-RUN_SHARE = 8  # a run has 1/8 of the memory of a worker, and is copied once to be sorted
-COPIES = 2  # copies of the sorted rows in memory
 GROUP_BUCKETS, MOST_GROUPS = 3, 128  # minimum size of a group in buckets; maximum number, about
-BOUNDS = (BUCKET_BYTES, LARGE_BUCKETS, USUAL_BUCKETS, MOST_BUCKETS, GROUP_BUCKETS, MOST_GROUPS)
+BOUNDS = (USUAL_BUCKETS, MOST_BUCKETS, GROUP_BUCKETS, MOST_GROUPS)
 """Constants that the files of buckets depend on."""
 _TAIL = struct.Struct("<QQ")
 _HALF = pa.scalar(32, pa.uint64())  # half the bits of a hash
@@ -64,10 +61,10 @@ class Buckets:
     bytes: Sequence[int] = ()
 
     @classmethod
-    def of(cls, weights: Sequence[int]) -> Buckets:
+    def of(cls, weights: Sequence[int], limits: Limits) -> Buckets:
         """Choose buckets for splits of these weights."""
-        total = sum(weights)
-        size = min(max(BUCKET_BYTES, total // USUAL_BUCKETS), LARGE_BUCKETS * BUCKET_BYTES)
+        total, least = sum(weights), limits.bucket_bytes
+        size = min(max(least, total // USUAL_BUCKETS), limits.large_buckets * least)
         size = max(size, total // MOST_BUCKETS)
         return cls([max(-(-weight // size), 1) for weight in weights], size)
 
@@ -89,10 +86,10 @@ class Buckets:
         total = sum(self.numbers)
         return replace(self, weights=sums[:total], bytes=sums[total:])
 
-    def parts(self, bucket: int, memory: int) -> int:
+    def parts(self, bucket: int, memory: int, copies: int) -> int:
         """Return the number of parts in which a bucket is sorted, so that each takes half of the
-        memory of a worker."""
-        return max(-(-2 * COPIES * self.bytes[bucket] // memory), 1)
+        memory of a worker. `copies`: copies of its rows in memory."""
+        return max(-(-2 * copies * self.bytes[bucket] // memory), 1)
 
 
 def part_of(order: pa.ChunkedArray, buckets: int, parts: int) -> pa.ChunkedArray:
@@ -130,11 +127,11 @@ def shuffle_groups(sources: Sequence[WeightedResult], buckets: Buckets) -> list[
 
 @dataclass
 class RunWriter:
-    """Write a file of runs. `memory`: bytes for a worker."""
+    """Write a file of runs. `run_bytes`: size of a run in memory."""
 
     stream: NewFile
     buckets: Buckets
-    memory: int
+    run_bytes: int
     held: list[pa.Table] = field(default_factory=list)
     size: int = 0
     offsets: array[int] = field(default_factory=lambda: array("Q"))
@@ -149,7 +146,7 @@ class RunWriter:
         order = pa.array(_kernel.hash_numbers(first, table.num_rows, key))
         self.held.append(table.append_column(ORDER, order))
         self.size += table.nbytes
-        if self.size >= self.memory // RUN_SHARE:
+        if self.size >= self.run_bytes:
             self._write()
 
     def _write(self) -> None:

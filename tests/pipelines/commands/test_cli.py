@@ -155,7 +155,7 @@ def test_the_ready_configs_run(tmp_path: Path, shard: str, config: Path) -> None
         noted |= noted.get("layout", {})
         given = sections["encode"]
         sizes = {name: parse_size(given[name]) for name in ("shard_size",) if name in given}
-        defaults = vars(EncodingOptions())
+        defaults = EncodingOptions().values()
         changed = {n: v for n, v in given.items() if n not in defaults or v != defaults[n]}
         assert noted == noted | changed | sizes
 

@@ -16,7 +16,7 @@ import pytest
 from tokenizers import Tokenizer as Peer
 
 import pipelines
-from tests.pipelines.corpora import ONE_WORKER, done, multilingual, wordpiece
+from tests.pipelines.corpora import done, multilingual, wordpiece
 from tests.wordpiece_core.test_measures import plain_measures
 from tests.wordpiece_core.tokenizer.test_library_measures import byte_level_bpe, plain_of_spaced
 from wordpiece_core import InputError, OptionError, Tokenizer
@@ -101,20 +101,6 @@ def test_metrics_are_those_of_the_texts_of_a_group(corpus: Path, uncased: Path, 
         assert row == metrics(sums, texts, (own if is_own else other).get_vocab_size())
         assert overlap == 1 if is_own else 0 < overlap < 1
         assert parity is None if group is None else parity >= 1
-
-
-def test_the_table_is_the_same_for_any_sharding_and_workers(
-    corpus: Path, uncased: Path, bpe: Path, tmp_path: Path
-) -> None:
-    rows = pa.concat_tables([pq.read_table(corpus / n) for n in ("b.parquet", "a.parquet")])
-    for i in range(7):
-        pq.write_table(rows.slice(i * 50, 50), tmp_path / f"{6 - i}.parquet", row_group_size=9)
-    ways = [(corpus, ()), (corpus, ONE_WORKER[1:]), (tmp_path, ())]
-    tables = [
-        pipelines.compare([uncased, bpe], on=on, group_column="lang", beam_args=args, quiet=True)
-        for on, args in ways
-    ]
-    assert all(table.equals(tables[0]) for table in tables)
 
 
 def test_results_come_back_by_a_directory_of_which_nothing_is_left(

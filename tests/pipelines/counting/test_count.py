@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wordpiece_core as wp
-from pipelines.counting import count, parts, steps, word_table
-from pipelines.io import line_input
+from wordpiece_core.limits import Limits
 
 from ..corpora import (
     ENDINGS,
@@ -31,15 +30,15 @@ from ..corpora import (
 SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 
 
-@pytest.fixture
-def many_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many ranges of input, partitions, parts and row groups, for little text."""
-    monkeypatch.setattr(steps, "MAX_PARTITION_BYTES", 1000)
-    monkeypatch.setattr(count, "RANGE_BYTES", 2000)
-    monkeypatch.setattr(line_input, "BLOCK_BYTES", 700)
-    monkeypatch.setattr(parts, "ROWS_PER_PART", 40)
-    monkeypatch.setattr(parts, "SAMPLE_EVERY", 5)
-    monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 16)
+# Many ranges of input, partitions, parts and row groups, for little text.
+MANY = Limits(
+    max_partition_bytes=1000,
+    range_bytes=2000,
+    block_bytes=700,
+    table_part_rows=40,
+    words_per_sample=5,
+    table_group_rows=16,
+)
 
 
 def test_formats_mix_and_a_file_given_twice_is_counted_once(tmp_path: Path) -> None:
@@ -53,12 +52,10 @@ def test_formats_mix_and_a_file_given_twice_is_counted_once(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".txt"])
-def test_parts_in_name_order_hold_the_table_in_order(
-    tmp_path: Path, ending: str, many_of_everything: None
-) -> None:
+def test_parts_in_name_order_hold_the_table_in_order(tmp_path: Path, ending: str) -> None:
     texts = multilingual(300)
     shard = write_shard(tmp_path / f"shard{ending}", texts)
-    done("count", shard, "--output", tmp_path / "words")
+    done("count", shard, "--output", tmp_path / "words", limits=MANY)
 
     assert table_rows(tmp_path / "words") == counted(texts)
     parts = manifest(tmp_path / "words")["parts"]
@@ -70,20 +67,6 @@ def test_parts_in_name_order_hold_the_table_in_order(
         assert parquet.schema_arrow == SCHEMA
         assert 0 < parquet.metadata.num_rows < 120
         assert parquet.metadata.row_group(0).num_rows <= 16
-
-
-def test_ranges_and_partitions_do_not_change_the_rows(
-    tmp_path: Path, many_of_everything: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = multilingual(200)
-    shards = write_shards(tmp_path / "in", texts, 9, ".txt.gz")
-    done("count", shards, "--output", tmp_path / "small")
-    monkeypatch.undo()
-    done("count", shards, "--output", tmp_path / "large")
-    assert table_rows(tmp_path / "small") == table_rows(tmp_path / "large") == counted(texts)
-    small, large = manifest(tmp_path / "small"), manifest(tmp_path / "large")
-    assert len(small.pop("parts")) > len(large.pop("parts")) == 1
-    assert small == large
 
 
 @pytest.mark.parametrize(
@@ -143,30 +126,14 @@ def rare_words(rows: int) -> list[str]:
     ]
 
 
-@pytest.mark.usefixtures("tiny_tables")
-@pytest.mark.parametrize("ending", [".parquet", ".jsonl.gz"])
-def test_tables_that_overflow_many_times_give_the_same_bytes(
-    tmp_path: Path, ending: str, store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = rare_words(1500)
-    shards = write_shards(tmp_path / "in", texts, 3, ending)
-    done("count", shards, "--output", tmp_path / "large")
-    monkeypatch.setattr(steps, "MERGE_BYTES", 1)
-    done("count", shards, "--output", tmp_path / "small", "--worker-memory", "64KiB")
-    assert files_below(tmp_path / "small") == files_below(tmp_path / "large")
-    # To a store, where the tables of steps are not passed in files.
-    done("count", shards, "--output", f"{store}/far", "--worker-memory", "64KiB")
-    assert files_below(tmp_path / "far") == files_below(tmp_path / "large")
-    assert table_rows(tmp_path / "small") == counted(texts)
-
-
-@pytest.mark.usefixtures("tiny_tables")
+@pytest.mark.usefixtures("any_memory")
 @pytest.mark.parametrize("memory", ["64KiB", "1GiB"])
 def test_rare_words_are_left_out_by_their_whole_counts(tmp_path: Path, memory: str) -> None:
     texts = rare_words(500)
     shards = write_shards(tmp_path / "in", texts, 4, ".txt")
     options = ["--min-word-count", 3, "--worker-memory", memory]
-    outcome = done("count", shards, "--output", tmp_path / "words", *options)
+    limits = Limits(partition_share_bytes=1)
+    outcome = done("count", shards, "--output", tmp_path / "words", *options, limits=limits)
     all_rows = counted(texts)
     kept = [row for row in all_rows if row[1] >= 3]
     assert 0 < len(kept) < len(all_rows) / 2

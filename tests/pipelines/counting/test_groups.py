@@ -15,8 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.counting import count, steps
-from pipelines.io import line_input
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.training.smoothing import FRACTION_BITS, smoothing_weights
@@ -113,29 +111,6 @@ def test_with_the_exponent_1_the_table_is_that_without_groups(tmp_path: Path) ->
     plain, one = files_below(tmp_path / "plain"), files_below(tmp_path / "one")
     assert plain.pop("_manifest.json") != one.pop("_manifest.json")
     assert plain == one
-
-
-@pytest.mark.usefixtures("tiny_tables")
-@pytest.mark.parametrize("share", [1, 32 << 10])  # with the second there are two partitions
-def test_ranges_and_partitions_do_not_change_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: int
-) -> None:
-    rows = spoken()
-    options = ["--group-column", "lang", "--smoothing-exponent", "0.7"]
-    whole = write(tmp_path / "whole.parquet", rows)
-    done("count", whole, "--output", tmp_path / "expected", *options)
-    for i in range(9):
-        write(tmp_path / "in" / f"{i}.parquet", rows[i::9])
-    monkeypatch.setattr(count, "RANGE_BYTES", 1000)
-    monkeypatch.setattr(steps, "MAX_PARTITION_BYTES", 2000)
-    monkeypatch.setattr(steps, "PARTITION_SHARE_BYTES", share)
-    monkeypatch.setattr(steps, "MIN_PIECE_BYTES", 1)
-    monkeypatch.setattr(line_input, "BLOCK_BYTES", 300)
-    size = sum(path.stat().st_size for path in (tmp_path / "in").iterdir())
-    assert (steps.Partitions.for_text(size, 64 << 10).pieces > 1) == (share > 1)
-    small = [*options, "--worker-memory", "64KiB"]
-    done("count", tmp_path / "in", "--output", tmp_path / "found", *small)
-    assert files_below(tmp_path / "found") == files_below(tmp_path / "expected")
 
 
 def test_the_manifest_has_the_words_and_the_weight_of_each_group(tmp_path: Path) -> None:

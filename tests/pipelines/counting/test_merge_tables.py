@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.counting import parts as last_steps
-from pipelines.counting import word_table
+from wordpiece_core.limits import Limits
 
 from ...quick import parametrize
 from ..corpora import (
@@ -46,24 +46,23 @@ def parts(tmp_path: Path) -> list[str]:
     return [*shards, str(tmp_path / "bad.txt")]
 
 
-@pytest.mark.usefixtures("tiny_tables")
+@pytest.mark.usefixtures("any_memory")
 @parametrize("counted_anew", [0, 1, 3], quick=1)
 def test_tables_and_new_text_give_the_bytes_of_counting_all_at_once(
-    tmp_path: Path, parts: list[str], counted_anew: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, parts: list[str], counted_anew: int
 ) -> None:
-    monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 40)
-    monkeypatch.setattr(last_steps, "ROWS_PER_PART", 100)
-    monkeypatch.setattr(last_steps, "SAMPLE_EVERY", 5)
-    done("count", *parts, "--output", tmp_path / "all")
+    limits = Limits(table_group_rows=40, table_part_rows=100, words_per_sample=5)
+    done("count", *parts, "--output", tmp_path / "all", limits=limits)
     merge: list[str | Path] = []
     for i, part in enumerate(parts[counted_anew:]):
-        done("count", part, "--output", tmp_path / f"table{i}")
+        done("count", part, "--output", tmp_path / f"table{i}", limits=limits)
         merge += ["--merge", tmp_path / f"table{i}"]
-    done("count", *parts[:counted_anew], *merge, "--output", tmp_path / "sum")
+    done("count", *parts[:counted_anew], *merge, "--output", tmp_path / "sum", limits=limits)
     assert len(manifest(tmp_path / "all")["parts"]) > 2
     assert files_below(tmp_path / "sum") == files_below(tmp_path / "all")
     small = ["--worker-memory", "64KiB", "--output", tmp_path / "small"]
-    done("count", *parts[:counted_anew], *merge, *small)
+    limits = replace(limits, partition_share_bytes=1)
+    done("count", *parts[:counted_anew], *merge, *small, limits=limits)
     assert files_below(tmp_path / "small") == files_below(tmp_path / "all")
 
 

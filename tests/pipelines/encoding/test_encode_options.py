@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from tokenizers import Encoding, Tokenizer
 
-from pipelines.io import line_input, parquet_input
+from wordpiece_core.limits import Limits
 
 from ...quick import parametrize
 from ..corpora import (
@@ -47,17 +48,15 @@ def pairs(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are encoded in many pieces, and the kernel makes the pages of few ids too."""
-    monkeypatch.setattr("pipelines.encoding.pieces.PIECE_SIZE", 1000)
-    monkeypatch.setattr("pipelines.encoding.shard_writer.MIN_IDS", 300)
-    monkeypatch.setattr(line_input, "BLOCK_BYTES", 5000)
-    monkeypatch.setattr(parquet_input, "BATCH_BYTES", 20_000)
+# Rows are encoded in many pieces, and the kernel makes the pages of few ids too.
+SMALL = Limits(piece_bytes=1000, dictionary_ids=300, block_bytes=5000, batch_bytes=20_000)
 
 
-def encode(tokenizer: str, tmp_path: Path, shard: Path | str, *args: str) -> pa.Table:
-    done("encode", shard, "--tokenizer", tokenizer, "--output", tmp_path / "out", *args)
+def encode(
+    tokenizer: str, tmp_path: Path, shard: Path | str, *args: str, limits: Limits = SMALL
+) -> pa.Table:
+    command = ["encode", shard, "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    done(*command, *args, limits=limits)
     (path,) = (tmp_path / "out").glob("*.parquet")
     return pq.read_table(path)
 
@@ -112,9 +111,7 @@ def test_rows_beyond_the_length_are_cut_and_go_on(
     assert (noted["rows"], noted["input_rows"]) == (len(rows), len(TEXTS))
 
 
-def test_rows_repeat_columns_of_any_kind_in_parts(
-    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_repeat_columns_of_any_kind_in_parts(tmp_path: Path, tokenizer: str) -> None:
     columns: dict[str, Any] = {
         "text": pa.array(TEXTS, pa.string_view()),
         "bytes": pa.array([text.encode() for text in TEXTS], pa.binary_view()),
@@ -123,9 +120,9 @@ def test_rows_repeat_columns_of_any_kind_in_parts(
     }
     shard = tmp_path / "shard.parquet"
     pq.write_table(pa.table(columns), shard, row_group_size=70)
-    monkeypatch.setattr("pipelines.encoding.pieces.ROW_GROUP_BYTES", 3_000)
     wanted = ["--max-length", "12", "--stride", "3", "--keep-columns", ",".join(columns)]
-    table = encode(tokenizer, tmp_path, shard, *wanted)
+    limits = replace(SMALL, row_group_bytes=3_000)
+    table = encode(tokenizer, tmp_path, shard, *wanted, limits=limits)
     rows = table["overflow_to_sample_mapping"].to_pylist()
     assert len(rows) > len(TEXTS)
     repeated = pq.read_table(shard).to_pylist()
@@ -142,14 +139,12 @@ def test_a_column_that_arrow_cannot_repeat_is_named(tmp_path: Path, tokenizer: s
     assert outcome.fault.endswith("in several rows; exclude it with --keep-columns")
 
 
-def test_a_row_group_that_would_be_too_large_is_cut(
-    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_group_that_would_be_too_large_is_cut(tmp_path: Path, tokenizer: str) -> None:
     shard = write_shard(tmp_path / "shard.parquet", TEXTS, rows_per_group=50)
     whole = encode(tokenizer, tmp_path, shard, "--max-length", "64", "--padding")
-    monkeypatch.setattr("pipelines.encoding.pieces.ROW_GROUP_BYTES", 10_000)
+    limits = replace(SMALL, row_group_bytes=10_000)
     args = ["--max-length", "64", "--padding"]
-    assert encode(tokenizer, tmp_path / "cut", shard, *args) == whole
+    assert encode(tokenizer, tmp_path / "cut", shard, *args, limits=limits) == whole
     groups = pq.ParquetFile(tmp_path / "cut" / "out" / "shard.parquet").metadata
     sizes = [groups.row_group(i).num_rows for i in range(groups.num_row_groups)]
     assert sum(sizes) == len(TEXTS)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.encoding.dataset import UNFINISHED
+from wordpiece_core.limits import Limits
 
 from ..corpora import (
     Outcome,
@@ -156,16 +157,12 @@ def test_files_of_others_stay(tmp_path: Path, source: Path, encode: Callable[...
     assert (output / "c.parquet").read_text() == "precious"
 
 
-def test_plans_and_records_may_be_in_many_parts(
-    tmp_path: Path, tokenizer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_may_be_in_many_files(tmp_path: Path, tokenizer: str) -> None:
     write_shards(tmp_path / "in", english(60), 40, ".txt")
     args = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--output"]
     done(*args, tmp_path / "usual")
-    monkeypatch.setattr("pipelines.beam.PLAN_LINES", 7)
-    monkeypatch.setattr("pipelines.encoding.pipeline.RECORDS_PER_FILE", 10)
-    monkeypatch.setattr("pipelines.encoding.pipeline.WAITING_SHARDS", 3)
-    assert "shards: 40\n" in done(*args, tmp_path / "out").out
+    limits = Limits(records_per_file=10, waiting_shards=3)
+    assert "shards: 40\n" in done(*args, tmp_path / "out", limits=limits).out
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
 
 
@@ -311,7 +308,6 @@ def test_stores_have_the_bytes_of_a_local_run(
     source: Path,
     tokenizer: str,
     encode: Callable[..., Outcome],
-    monkeypatch: pytest.MonkeyPatch,
     place: str,
 ) -> None:
     corrupt_page(source / "001.parquet")
@@ -321,8 +317,8 @@ def test_stores_have_the_bytes_of_a_local_run(
     places = [f"{store}/{name}{''.join(query)}" for name in ("in", "far")]
     args = ["encode", places[0], "--tokenizer", tokenizer, "--output", places[1]]
     args += ["--on-error", "skip"]
-    monkeypatch.setattr("pipelines.io.outputs.MEMORY_BYTES", 1000)  # most files are larger
-    assert "shards: 3\n" in done(*args).out
+    limits = Limits(held_bytes=1000)  # most files are larger
+    assert "shards: 3\n" in done(*args, limits=limits).out
     assert "shards: 3 (3 finished before)" in done(*args).out
     local = files_below(tmp_path / "out")
     far = files_below(tmp_path / "far")

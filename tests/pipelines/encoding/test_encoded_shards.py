@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from wordpiece_core.limits import LIMITS, Limits
 
 from ...quick import parametrize
 from ..corpora import done, english, files_below, multilingual, train_tokenizer, write_shard
@@ -24,16 +27,16 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(params=[0, 3000])
-def least_ids(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+def small(request: pytest.FixtureRequest) -> Limits:
     """The kernel writes ids of small row groups too, by single pieces or by row groups."""
-    monkeypatch.setattr("pipelines.encoding.pieces.PIECE_SIZE", 2000)
-    monkeypatch.setattr("pipelines.encoding.shard_writer.MIN_IDS", request.param)
-    least: int = request.param
-    return least
+    return Limits(piece_bytes=2000, dictionary_ids=request.param)
 
 
-def encode(tokenizer: str, output: Path, shard: Path | str, *args: str) -> Path:
-    done("encode", shard, "--tokenizer", tokenizer, "--output", output, *args)
+def encode(
+    tokenizer: str, output: Path, shard: Path | str, *args: str, limits: Limits = LIMITS
+) -> Path:
+    command = ["encode", shard, "--tokenizer", tokenizer, "--output", output]
+    done(*command, *args, limits=limits)
     (path,) = output.glob("*.parquet")
     return path
 
@@ -67,11 +70,9 @@ def chunks(path: Path) -> list[dict[str, bytes]]:
     return found
 
 
-def test_kept_columns_are_copied_as_they_are(
-    tmp_path: Path, tokenizer: str, least_ids: int
-) -> None:
+def test_kept_columns_are_copied_as_they_are(tmp_path: Path, tokenizer: str, small: Limits) -> None:
     shard = source(tmp_path / "shard.parquet", compression="zstd", compression_level=9)
-    path = encode(tokenizer, tmp_path / "out", shard)
+    path = encode(tokenizer, tmp_path / "out", shard, limits=small)
     before, after = chunks(shard), chunks(path)
     assert [{k: v for k, v in group.items() if k != IDS} for group in after] == before
     table = pq.read_table(path)
@@ -79,34 +80,32 @@ def test_kept_columns_are_copied_as_they_are(
 
 
 def test_kept_columns_are_written_anew_where_rows_or_compression_differ(
-    tmp_path: Path, tokenizer: str, least_ids: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tokenizer: str, small: Limits
 ) -> None:
     shard = source(tmp_path / "shard.parquet", compression="zstd", compression_level=9)
-    whole = pq.read_table(encode(tokenizer, tmp_path / "out", shard))
+    whole = pq.read_table(encode(tokenizer, tmp_path / "out", shard, limits=small))
     before = chunks(shard)
-    lz4 = encode(tokenizer, tmp_path / "lz4", shard, "--compression", "lz4")
+    lz4 = encode(tokenizer, tmp_path / "lz4", shard, "--compression", "lz4", limits=small)
     assert [group["text"] for group in chunks(lz4)] != [group["text"] for group in before]
-    monkeypatch.setattr("pipelines.encoding.pieces.ROW_GROUP_BYTES", 10_000)
-    cut = encode(tokenizer, tmp_path / "cut", shard)
+    limits = replace(small, row_group_bytes=10_000)
+    cut = encode(tokenizer, tmp_path / "cut", shard, limits=limits)
     assert len(chunks(cut)) > len(before)
     # Estimates from footers do not increase the bounded memory.
-    monkeypatch.undo()
-    monkeypatch.setattr("pipelines.io.parquet_input.MAX_COPIED_BYTES", 100)
-    anew = encode(tokenizer, tmp_path / "anew", shard)
+    anew = encode(tokenizer, tmp_path / "anew", shard, limits=Limits(copied_bytes=100))
     assert chunks(anew)[0]["text"] != before[0]["text"]
     for path in (lz4, cut, anew):
         assert pq.read_table(path) == whole
 
 
 def test_files_of_other_writers_are_written_anew_where_they_are_stored_otherwise(
-    tmp_path: Path, tokenizer: str, least_ids: int
+    tmp_path: Path, tokenizer: str, small: Limits
 ) -> None:
     when = pa.array(range(len(TEXTS)), pa.timestamp("us"))
     options = {"use_deprecated_int96_timestamps": True, "use_compliant_nested_type": False}
     tags = [["a"]] * len(TEXTS)
     table = pa.table({"text": TEXTS, "when": when, "tags": tags})
     pq.write_table(table, tmp_path / "shard.parquet", compression="zstd", **options)
-    path = encode(tokenizer, tmp_path / "out", tmp_path / "shard.parquet")
+    path = encode(tokenizer, tmp_path / "out", tmp_path / "shard.parquet", limits=small)
     assert pq.read_table(path).drop_columns("input_ids").equals(table)
     (before,), (after,) = chunks(tmp_path / "shard.parquet"), chunks(path)
     assert after["text"] == before["text"]
@@ -120,18 +119,18 @@ def test_neither_threads_nor_what_the_kernel_writes_leave_a_trace_in_the_rows(
     tokenizer: str,
     ending: str,
     threads: int,
-    least_ids: int,
+    small: Limits,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shard = write_shard(tmp_path / f"shard{ending}", english(300), rows_per_group=120)
     options = ["--columns", "attention_mask,num_tokens", "--max-length", "60"]
-    usual = encode(tokenizer, tmp_path / "usual", shard, *options)
+    usual = encode(tokenizer, tmp_path / "usual", shard, *options, limits=small)
     assert pq.read_metadata(usual).row_group(0).column(0).compression == "ZSTD"
     monkeypatch.setattr("pipelines.encoding.pipeline.local_cores", lambda: threads)
-    encode(tokenizer, tmp_path / "out", shard, *options)
+    encode(tokenizer, tmp_path / "out", shard, *options, limits=small)
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
-    monkeypatch.setattr("pipelines.encoding.shard_writer.MIN_IDS", 1 << 40)
-    by_pyarrow = encode(tokenizer, tmp_path / "by-pyarrow", shard, *options)
+    limits = replace(small, dictionary_ids=1 << 40)
+    by_pyarrow = encode(tokenizer, tmp_path / "by-pyarrow", shard, *options, limits=limits)
     read, by_kernel = pq.read_table(by_pyarrow), pq.read_table(usual)
     assert read == by_kernel
     assert read.schema.equals(by_kernel.schema, check_metadata=True)
@@ -171,10 +170,8 @@ def test_other_readers_read_the_ids(
     tokenizer: str,
     read: Callable[[Path], list[Any]],
     options: list[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pipelines.encoding.shard_writer.MIN_IDS", 0)
     shard = source(tmp_path / "shard.parquet", compression="zstd")
-    path = encode(tokenizer, tmp_path / "out", shard, *options)
+    path = encode(tokenizer, tmp_path / "out", shard, *options, limits=Limits(dictionary_ids=0))
     assert pq.read_metadata(path).row_group(0).column(4).has_dictionary_page
     assert read(path) == pq.read_table(path)["input_ids"].to_pylist()

@@ -8,7 +8,6 @@ import io
 import json
 from decimal import Decimal
 from pathlib import Path
-from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -16,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import feather
 
-from pipelines.io import arrow_input, csv_input, inputs
 from pipelines.io.inputs import InputFile, TextColumns, open_shard, plan, read_texts, resolve
+from wordpiece_core.limits import Limits
 
 from ..shard_files import COMPRESS, fault, ipc, rows_of, texts, write, write_parquet
 
@@ -100,11 +99,8 @@ def test_bad_rows_are_named(tmp_path: Path, data: str | bytes, reason: str) -> N
 
 def test_a_row_without_an_end_takes_bounded_memory(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", 'id,text\n1,"' + "x\n" * 1000 + "\n")
-    with (
-        mock.patch.object(csv_input, "BLOCK_BYTES", 16),
-        mock.patch.object(csv_input, "LONGEST_ROW", 256),
-    ):
-        assert "row 2: more than 0 MiB; a quote may be unclosed" in fault(lambda: rows_of(file))
+    message = fault(lambda: rows_of(file, limits=Limits(block_bytes=16, longest_csv_row=256)))
+    assert "row 2: more than 0 MiB; a quote may be unclosed" in message
 
 
 @given(st.text(st.sampled_from('a,"\r\n\u00e9'), max_size=24), st.integers(1, 30))
@@ -116,11 +112,11 @@ def test_any_bytes_are_rows_of_pythons_strict_reader_or_an_error(
         rows = [r for r in csv.reader(io.StringIO(data, newline=""), strict=True) if r]
     except csv.Error:
         rows = None
-    with mock.patch.object(csv_input, "BLOCK_BYTES", size):
-        if rows is not None and all(len(row) == 2 for row in rows):
-            assert [list(row.values()) for row in rows_of(file)] == rows
-        else:
-            assert fault(lambda: rows_of(file)).startswith(f"{file.path} row ")
+    limits = Limits(block_bytes=size)
+    if rows is not None and all(len(row) == 2 for row in rows):
+        assert [list(row.values()) for row in rows_of(file, limits=limits)] == rows
+    else:
+        assert fault(lambda: rows_of(file, limits=limits)).startswith(f"{file.path} row ")
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz"])
@@ -134,8 +130,8 @@ def test_without_quoting_quotes_are_text(tmp_path: Path, name: str) -> None:
     assert message.endswith("; set `no_quoting` if quotes are text")
     (file,) = resolve([str(path)], quoting=False)
     for size in range(1, 40):
-        with mock.patch.object(csv_input, "BLOCK_BYTES", size):
-            assert [list(row.values()) for row in rows_of(file)] == lines[1:]
+        found = rows_of(file, limits=Limits(block_bytes=size))
+        assert [list(row.values()) for row in found] == lines[1:]
 
 
 def test_two_columns_of_one_name_matter_only_if_they_are_used(tmp_path: Path) -> None:
@@ -176,18 +172,17 @@ def test_rows_of_arrow_files_and_streams(
     assert open_shard(file, TextColumns()).schema == TABLE.schema
     assert texts(file) == TABLE["text"].to_pylist()
     assert texts(file, "meta.body") == ["x", None, None] * 2
-    with mock.patch.object(inputs, "RANGE_BYTES", 1):
-        parts = plan([file], "text", 1)
-        assert len(parts) == (1 if stream else 3)
-        found = [t for part in parts for b in read_texts(part, "text") for t in b.texts.to_pylist()]
+    parts = plan([file], "text", 1)
+    assert len(parts) == (1 if stream else 3)
+    found = [t for part in parts for b in read_texts(part, "text") for t in b.texts.to_pylist()]
     assert found == TABLE["text"].to_pylist()
 
 
 def test_large_record_batches_are_read_in_pieces(tmp_path: Path) -> None:
     table = pa.table({"text": pa.array([f"{i:0100}" for i in range(1000)], pa.large_string())})
     file = write(tmp_path / "a.arrow", ipc(table, False, 1000))
-    with mock.patch.object(arrow_input, "BATCH_BYTES", 10_000):
-        batches = list(open_shard(file, TextColumns()).batches())
+    limits = Limits(batch_bytes=10_000)
+    batches = list(open_shard(file, TextColumns(), limits=limits).batches())
     assert len(batches) >= 10
     assert [text for b in batches for text in b.texts.to_pylist()] == table["text"].to_pylist()
     assert [b.begins for b in batches] == [True] + [False] * (len(batches) - 1)

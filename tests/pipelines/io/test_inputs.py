@@ -10,6 +10,7 @@ import pytest
 from pipelines.io import inputs
 from pipelines.io.input_files import ENDINGS
 from pipelines.io.inputs import TextColumns, open_shard, plan, read_texts, resolve
+from wordpiece_core.limits import Limits
 
 from ..shard_files import (
     COMPRESS,
@@ -143,27 +144,25 @@ def small_files(folder: Path) -> list[inputs.InputFile]:
 
 @pytest.mark.parametrize("opened", [1, 2, 3])
 def test_of_very_many_files_some_are_looked_into_and_the_ranges_have_all_texts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: int
+    tmp_path: Path, opened: int
 ) -> None:
     files = small_files(tmp_path)
     all_of_them = plan(files, "text")
-    monkeypatch.setattr(inputs, "OPENED_FILES", opened)
-    some = plan(files, "text")
+    some = plan(files, "text", limits=Limits(opened_files=opened))
     assert sum(part.end is None for part in some) >= len(files) - 1 - opened
     assert texts_of(some) == texts_of(all_of_them) == ["a", None, "b", "c", "d", "e"]
 
 
 def test_what_is_wrong_with_a_file_that_was_not_looked_into_is_said_by_its_reader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(inputs, "OPENED_FILES", 1)
     write_parquet(tmp_path / "a.parquet", pa.table({"text": ["a"]}))
     others = [
         write_parquet(tmp_path / "b.parquet", pa.table({"other": ["b"]})),
         write(tmp_path / "c.jsonl", '{"other": "c"}\n'),
         write(tmp_path / "d.parquet", "x\n"),
     ]
-    _, *ranges = plan(resolve([str(tmp_path)]), "text")
+    _, *ranges = plan(resolve([str(tmp_path)]), "text", limits=Limits(opened_files=1))
     for file, part in zip(others, ranges, strict=True):
         found = fault(lambda part=part: texts_of([part]))
         alone = fault(lambda file=file: texts(file))

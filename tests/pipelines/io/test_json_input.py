@@ -3,17 +3,18 @@
 import json
 import re
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from unittest import mock
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.io import json_input, line_input
+from pipelines.io import json_input
 from pipelines.io.inputs import Range, TextColumns, open_shard
 from wordpiece_core.errors import InputError
+from wordpiece_core.limits import Limits
 
 from ...quick import parametrize
 from ..shard_files import (
@@ -42,11 +43,8 @@ def test_any_ranges_of_json_lines_give_its_texts(
     rows: list[dict[str, object] | None], size: int, block: int, end: str
 ) -> None:
     expected = [row.get("text") for row in rows if row is not None]
-    with (
-        new_file(".jsonl", json_lines(rows, end)) as file,
-        mock.patch.object(line_input, "BLOCK_BYTES", block),
-    ):
-        assert texts(file, range_bytes=size) == expected
+    with new_file(".jsonl", json_lines(rows, end)) as file:
+        assert texts(file, range_bytes=size, limits=Limits(block_bytes=block)) == expected
 
 
 @given(json_rows, sizes, st.sampled_from(["", ".gz", ".zst"]))
@@ -55,13 +53,11 @@ def test_encoding_reads_all_columns_of_json_lines(
 ) -> None:
     names = dict.fromkeys(name for row in rows if row for name in row) or {"text": None}
     expected = [{name: row.get(name) for name in names} for row in rows if row is not None]
-    with (
-        new_file(f".jsonl{ending}", COMPRESS[ending](json_lines(rows))) as file,
-        mock.patch.object(line_input, "BLOCK_BYTES", block),
-    ):
-        shard = open_shard(file, TextColumns())
+    limits = Limits(block_bytes=block)
+    with new_file(f".jsonl{ending}", COMPRESS[ending](json_lines(rows))) as file:
+        shard = open_shard(file, TextColumns(), limits=limits)
         assert shard.schema.names == list(names)
-        assert rows_of(file) == expected
+        assert rows_of(file, limits=limits) == expected
         assert [text for b in shard.batches() for text in b.texts.to_pylist()] == [
             row["text"] for row in expected
         ]
@@ -76,8 +72,9 @@ def test_json_types_are_those_of_the_whole_file(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", json_lines(rows))
     shards = []
     for block in (1, 120, 1 << 20):
-        with mock.patch.object(line_input, "BLOCK_BYTES", block):
-            shards.append((open_shard(file, TextColumns()).schema, rows_of(file)))
+        limits = Limits(block_bytes=block)
+        shard = open_shard(file, TextColumns(), limits=limits)
+        shards.append((shard.schema, rows_of(file, limits=limits)))
     schema, read = shards[0]
     assert all(shard == shards[0] for shard in shards)
     assert schema == pa.schema(
@@ -120,12 +117,9 @@ def exactly(value: object) -> object:
 @given(st.lists(LITERALS, min_size=1, max_size=8), st.sampled_from(PLACES), st.integers(1, 200))
 def test_numbers_are_read_exactly_or_refused(literals: list[str], place: str, block: int) -> None:
     lines = [f'{{"text": "a", "n": {place.format(literal)}}}' for literal in literals]
-    with (
-        new_file(".jsonl", "\n".join(lines).encode()) as file,
-        mock.patch.object(line_input, "BLOCK_BYTES", block),
-    ):
+    with new_file(".jsonl", "\n".join(lines).encode()) as file:
         try:
-            found = rows_of(file)
+            found = rows_of(file, limits=Limits(block_bytes=block))
         except InputError:
             numbers = [json.loads(each) for each in [*literals, "1"]]  # PLACES have a 1
             integers = [number for number in numbers if isinstance(number, int)]
@@ -154,13 +148,13 @@ def test_numbers_that_no_type_holds_are_refused(
 ) -> None:
     lines = "".join(f'{{"text": "a", "x": {value}}}\n' for value in values)
     file = write(tmp_path / "a.jsonl", lines)
-    with mock.patch.object(line_input, "BLOCK_BYTES", block):
-        message = fault(lambda: rows_of(file))
-        assert message.startswith(file.path)
-        assert reason in message
-        if "integer" in reason:
-            assert "keep_columns" in message
-            assert rows_of(file, ["text"]) == [{"text": "a"}] * len(values)
+    limits = Limits(block_bytes=block)
+    message = fault(lambda: rows_of(file, limits=limits))
+    assert message.startswith(file.path)
+    assert reason in message
+    if "integer" in reason:
+        assert "keep_columns" in message
+        assert rows_of(file, ["text"], limits=limits) == [{"text": "a"}] * len(values)
 
 
 def test_the_name_of_a_nested_text_is_no_column_to_keep(tmp_path: Path) -> None:
@@ -181,10 +175,10 @@ def test_lone_surrogates_that_are_escaped_are_replaced_and_counted(
     lines = "".join(f'{{"text": "{v}", "m": {{"x": "{v}"}}}}\n' for v in values)
     file = write(tmp_path / "a.jsonl", lines)
     wanted = ["\ufffd", "\U0001f600", r"\ud83d", "\\\ufffd", "a\ufffd\U0001f600z", "\ufffd\ufffd"]
-    with mock.patch.object(line_input, "BLOCK_BYTES", block):
-        assert texts(file) == wanted
-        assert rows_of(file) == [{"text": value, "m": {"x": value}} for value in wanted]
-        batches = list(open_shard(file, TextColumns()).batches())
+    limits = Limits(block_bytes=block)
+    assert texts(file, limits=limits) == wanted
+    assert rows_of(file, limits=limits) == [{"text": value, "m": {"x": value}} for value in wanted]
+    batches = list(open_shard(file, TextColumns(), limits=limits).batches())
     assert sum(batch.replaced for batch in batches) == 2 * 5
 
 
@@ -196,14 +190,14 @@ def test_a_column_that_changes_its_type_matters_only_if_it_is_kept(
     tmp_path: Path, block: int
 ) -> None:
     file = write(tmp_path / "a.jsonl", json_lines([{**row, "k": 1} for row in CONFLICT]))
-    with mock.patch.object(line_input, "BLOCK_BYTES", block):
-        assert texts(file) == ["a", "b", "c"]
-        assert rows_of(file, ["k"]) == [{"k": 1}] * 3
-        assert rows_of(file, ["text", "k"]) == [{"text": t, "k": 1} for t in "abc"]
-        for columns in (None, ["id"]):
-            message = fault(lambda columns=columns: rows_of(file, columns))
-            assert message.startswith(file.path)
-            assert "id" in message
+    read = partial(rows_of, file, limits=Limits(block_bytes=block))
+    assert texts(file, limits=Limits(block_bytes=block)) == ["a", "b", "c"]
+    assert read(["k"]) == [{"k": 1}] * 3
+    assert read(["text", "k"]) == [{"text": t, "k": 1} for t in "abc"]
+    for columns in (None, ["id"]):
+        message = fault(lambda columns=columns: read(columns))
+        assert message.startswith(file.path)
+        assert "id" in message
 
 
 def test_empty_objects_cannot_be_kept(tmp_path: Path) -> None:
@@ -257,10 +251,10 @@ def test_a_bad_json_line_is_an_error_that_says_about_where(
         lines = [*good[: line - 2], "", bad, *good[line:]]
         data = "\n".join(lines).encode()
         file = write(tmp_path / f"a.jsonl{ending}", COMPRESS[ending](data))
-        with mock.patch.object(line_input, "BLOCK_BYTES", 64):
-            messages = [fault(lambda file=file, size=size: texts(file, range_bytes=size))]
-            for columns in (None, ["text"], []):
-                messages.append(fault(lambda file=file, columns=columns: rows_of(file, columns)))
+        limits = Limits(block_bytes=64)
+        read = [partial(texts, file, range_bytes=size, limits=limits)]
+        read += [partial(rows_of, file, c, limits=limits) for c in (None, ["text"], [])]
+        messages = [fault(call) for call in read]
         for message in messages:
             assert message.startswith(file.path)
             assert re.search(BAD_LINES[bad], message), message
@@ -305,14 +299,14 @@ def test_the_line_that_changes_a_column_is_named(
     integers = "integer" in fault
     line = 0 if integers else 20
     byte = 3 + sum(len(line) + 2 for line in lines[:line])
-    with mock.patch.object(line_input, "BLOCK_BYTES", block_bytes):
-        with pytest.raises(InputError) as raised:
-            list(open_shard(file, TextColumns()).batches())
-        message = str(raised.value)
-        assert message.startswith(f"{file.path}: ")
-        assert f"the line at byte {byte:,}" in message
-        if block_bytes > 400:
-            assert fault in message
-        if "column" in fault:
-            assert "`keep_columns`" in message
-            list(open_shard(file, TextColumns(), ["text"]).batches())
+    limits = Limits(block_bytes=block_bytes)
+    with pytest.raises(InputError) as raised:
+        list(open_shard(file, TextColumns(), limits=limits).batches())
+    message = str(raised.value)
+    assert message.startswith(f"{file.path}: ")
+    assert f"the line at byte {byte:,}" in message
+    if block_bytes > 400:
+        assert fault in message
+    if "column" in fault:
+        assert "`keep_columns`" in message
+        list(open_shard(file, TextColumns(), ["text"], limits=limits).batches())

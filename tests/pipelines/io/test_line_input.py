@@ -1,12 +1,11 @@
 """A text file has the lines that a few lines of plain Python read, however it is split."""
 
 from pathlib import Path
-from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.io import line_input
+from wordpiece_core.limits import Limits
 
 from ..shard_files import fault, new_file, rows_of, sizes, texts, write
 
@@ -27,17 +26,19 @@ def lines_of(data: bytes) -> list[str]:
 
 @given(text_bytes, sizes, sizes)
 def test_any_ranges_of_a_text_file_give_its_lines(data: bytes, size: int, block: int) -> None:
-    with new_file(".txt", data) as file, mock.patch.object(line_input, "BLOCK_BYTES", block):
-        assert texts(file, range_bytes=size) == lines_of(data)
+    with new_file(".txt", data) as file:
+        assert texts(file, range_bytes=size, limits=Limits(block_bytes=block)) == lines_of(data)
 
 
 @given(text_bytes, sizes)
 def test_encoding_reads_the_lines_of_a_text_file_block_by_block(data: bytes, block: int) -> None:
-    with new_file(".txt", data) as file, mock.patch.object(line_input, "BLOCK_BYTES", block):
-        assert rows_of(file) == [{"text": line} for line in lines_of(data)]
+    with new_file(".txt", data) as file:
+        assert rows_of(file, limits=Limits(block_bytes=block)) == [
+            {"text": line} for line in lines_of(data)
+        ]
 
 
 def test_a_line_too_long_for_an_array_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.txt", b"abc\n" + b"d" * 200)
-    with mock.patch.object(line_input, "MAX_BLOCK_BYTES", 100):
-        assert fault(lambda: texts(file)).startswith(f"{file.path}: a line of more than 2 GiB")
+    message = fault(lambda: texts(file, limits=Limits(max_block_bytes=100)))
+    assert message.startswith(f"{file.path}: a line of more than 2 GiB")

@@ -18,6 +18,7 @@ from pipelines.io import outputs
 from pipelines.io.publishing import Publication
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OptionError, OutputError, StorageError
+from wordpiece_core.limits import LIMITS
 from wordpiece_core.storage import open_filesystem
 from wordpiece_core.uri import inside, join
 
@@ -56,7 +57,7 @@ def write_half(path: str, error: type[BaseException], size: int) -> None:
         raise error
 
 
-@pytest.mark.parametrize("size", [4, outputs.MEMORY_BYTES + 1])
+@pytest.mark.parametrize("size", [4, LIMITS.held_bytes + 1])
 @parametrize("error", [ValueError, KeyboardInterrupt, InputError], quick=2)
 def test_a_writer_that_fails_leaves_what_was_there(
     directory: str, error: type[BaseException], size: int
@@ -146,7 +147,7 @@ def test_a_writer_killed_midway_leaves_a_temporary_file_only(tmp_path: Path) -> 
     child = os.fork()
     if child == 0:
         with outputs.atomic_writer(str(tmp_path / "a.txt")) as stream:
-            stream.write(b"half" * outputs.MEMORY_BYTES)
+            stream.write(b"half" * LIMITS.held_bytes)
             os._exit(9)
     os.waitpid(child, 0)
     (name,) = os.listdir(tmp_path)

@@ -4,7 +4,6 @@ import tempfile
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.io import parquet_input, reader
 from pipelines.io.inputs import TextColumns, open_shard, plan, read_texts, resolve
+from wordpiece_core.limits import Limits
 
 from ..shard_files import characters, fault, sizes, texts, texts_of, write, write_parquet
 
@@ -43,8 +42,8 @@ def test_any_ranges_of_parquet_give_its_texts_of_any_type(
     file = write_parquet(tmp_path / "a.parquet", table, rows)
     for size in (1, 60, 1 << 20):
         for block in (1, 5, 1 << 20):
-            with mock.patch.object(reader, "COUNTED_BYTES", block):
-                assert texts(file, range_bytes=size) == TEXTS
+            limits = Limits(counted_bytes=block)
+            assert texts(file, range_bytes=size, limits=limits) == TEXTS
     batches = list(open_shard(file, TextColumns()).batches())
     assert [len(batch.texts) for batch in batches] == [
         len(TEXTS[i : i + rows]) for i in range(0, len(TEXTS), rows)
@@ -61,14 +60,11 @@ def test_any_ranges_of_parquet_give_its_texts_of_any_type(
 def test_any_ranges_of_any_parquet_give_its_texts(
     values: list[str | None], rows: int, size: int, block: int
 ) -> None:
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        mock.patch.object(reader, "COUNTED_BYTES", block),
-    ):
+    with tempfile.TemporaryDirectory() as directory:
         table = pa.table({"text": pa.array(values, pa.string())})
         file = write_parquet(Path(directory) / "a.parquet", table, rows)
         ranges = plan([file], "text", size)
-        assert texts_of(ranges) == values
+        assert texts_of(ranges, limits=Limits(counted_bytes=block)) == values
         for a, b in pairwise(ranges):
             next_rows = (a.start, a.rows and a.rows[1]) == (b.start, b.rows and b.rows[0])
             assert a.end == b.start or next_rows
@@ -77,8 +73,8 @@ def test_any_ranges_of_any_parquet_give_its_texts(
 def test_arrays_given_to_counting_hold_a_bounded_number_of_bytes(tmp_path: Path) -> None:
     values = ["x" * size for size in (1, 900, 30, 5000, 1, 1, 700, 400, 2, 999)]
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}))
-    with mock.patch.object(reader, "COUNTED_BYTES", 1000):
-        batches = list(read_texts(plan([file], "text")[0], "text"))
+    part, limits = plan([file], "text")[0], Limits(counted_bytes=1000)
+    batches = list(read_texts(part, "text", limits=limits))
     assert all(batch.bytes <= 1000 or len(batch.texts) == 1 for batch in batches)
     assert sum(batch.bytes for batch in batches) == sum(map(len, values))
 
@@ -104,9 +100,8 @@ def test_a_row_group_that_is_most_of_all_is_cut_by_rows(tmp_path: Path) -> None:
 def test_rows_that_a_dictionary_made_small_are_encoded_in_several_batches(tmp_path: Path) -> None:
     values = ["x" * 10_000, "y" * 10_000] * 200
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}))
-    limits = {"BATCH_BYTES": 500_000, "MAX_BATCH_ROWS": 10}
-    with mock.patch.multiple(parquet_input, **limits):
-        batches = list(open_shard(file, TextColumns()).batches())
+    limits = Limits(batch_bytes=500_000, max_batch_rows=10)
+    batches = list(open_shard(file, TextColumns(), limits=limits).batches())
     assert all(400_000 <= batch.bytes <= 500_000 for batch in batches[:-1])
     assert [text for batch in batches for text in batch.texts.to_pylist()] == values
 
@@ -114,9 +109,8 @@ def test_rows_that_a_dictionary_made_small_are_encoded_in_several_batches(tmp_pa
 def test_a_huge_row_group_is_encoded_in_several_batches(tmp_path: Path) -> None:
     values = [f"{i:0100}" for i in range(1000)]
     file = write_parquet(tmp_path / "a.parquet", pa.table({"text": values}), use_dictionary=False)
-    for module, limit in ((parquet_input, "BATCH_BYTES"), (reader, "MAX_BATCH_TEXT_BYTES")):
-        with mock.patch.object(module, limit, 10_000):
-            batches = list(open_shard(file, TextColumns()).batches())
+    for limits in (Limits(batch_bytes=10_000), Limits(batch_text_bytes=10_000)):
+        batches = list(open_shard(file, TextColumns(), limits=limits).batches())
         assert len(batches) >= 10
         assert all(batch.bytes <= 10_000 for batch in batches)
         assert [text for batch in batches for text in batch.texts.to_pylist()] == values

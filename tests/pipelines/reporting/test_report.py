@@ -262,21 +262,6 @@ def test_the_policy_allows_the_style_and_the_script_and_nothing_else(hostile: Re
 # --- When it is written ---------------------------------------------------------------------------
 
 
-def test_the_page_is_the_same_for_any_number_of_workers(full: Report, tmp_path: Path) -> None:
-    again = pipelines.report(
-        full.facts.name,
-        on=full.facts.text,
-        group_column="source",
-        compare_with=full.facts.others[0].name,
-        output=str(tmp_path / "again.html"),
-        work_dir=str(tmp_path / "work"),
-        beam_args=["--direct_num_workers=3"],
-        quiet=True,
-    )
-    assert Path(again.output).read_bytes() == Path(full.output).read_bytes()
-    assert [*tmp_path.glob("work/*")] == []
-
-
 def test_a_page_is_replaced_and_another_file_is_not(tokenizer: Path, tmp_path: Path) -> None:
     output = tmp_path / "report.html"
     output.write_text("<p>my notes")

@@ -13,8 +13,8 @@ from tokenizers import Tokenizer as Peer
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
-from pipelines.counting import word_table
 from tests import oracle
+from wordpiece_core.limits import Limits
 
 from ..corpora import (
     counted,
@@ -27,7 +27,6 @@ from ..corpora import (
     write_shard,
 )
 
-BUDGETS = [[], ["--round-budget", "0.1"]]
 ROUNDS = ["--round-budget", "0.1"]
 
 
@@ -97,25 +96,6 @@ def test_the_output_is_a_tokenizer_in_all_respects(
     assert new.spec.text == old.spec.text
 
 
-@pytest.mark.soak
-def test_memory_and_workers_do_not_change_the_bytes(
-    tmp_path: Path, base: Path, domain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 50)
-    words = tmp_path / "words"
-    done("count", domain, "--output", words)
-    args = ["--new-tokens", "60", "--criterion", "frequency", "--new-characters", "2"]
-    outputs = []
-    for number, budget in enumerate(BUDGETS):
-        output = tmp_path / f"out{number}"
-        beam = ["--", "--direct_num_workers=2"] if number else []
-        done("extend", base, "--word-counts", words, "--output", output, *args, *budget, *beam)
-        outputs.append(all_but_run(output))
-    assert outputs[0] == outputs[1]
-    rounds = [json_of(tmp_path / f"out{n}", "run.json")["rounds"] for n in (0, 1)]
-    assert rounds[0] < rounds[1]
-
-
 def test_new_tokens_take_free_slots(tmp_path: Path, base: Path, domain: Path) -> None:
     args = ["extend", base, domain, "--output", tmp_path / "out", "--into", "unused"]
     outcome = wordpiece(*args, "--new-tokens", "5")
@@ -160,11 +140,10 @@ def test_words_with_other_text_options_are_refused(
 
 
 def test_pruning_is_that_of_plain_python_and_shows_its_cost(
-    tmp_path: Path, base: Path, domain: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, base: Path, domain: Path
 ) -> None:
-    monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 50)
     args = ["prune", base, domain, "--vocab-size", "90"]
-    outcome = done(*args, "--output", tmp_path / "out")
+    outcome = done(*args, "--output", tmp_path / "out", limits=Limits(table_group_rows=50))
     vocab = oracle.prune(counted(english(300, seed=7)), vocab_of(base), 90)
     assert vocab_of(tmp_path / "out") == vocab
     old, new = wp.Tokenizer.load(base), wp.Tokenizer.load(tmp_path / "out")

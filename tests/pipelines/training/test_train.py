@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pipelines
-from pipelines.counting import word_table
 from tests import oracle
+from wordpiece_core.limits import Limits
 
 from ...quick import parametrize
 from ..corpora import (
@@ -48,12 +48,6 @@ MERGE_TYPES = {
 }
 
 
-@pytest.fixture
-def many_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many ranges of words for a small table."""
-    monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 20)
-
-
 def assert_is_reference(
     tokenizer: str | Path, words: list[tuple[str, int]], vocab_size: int, **options: Any
 ) -> None:
@@ -85,12 +79,13 @@ def test_the_vocabulary_is_that_of_plain_python(tmp_path: Path) -> None:
     ids=str,
 )
 def test_training_options_are_those_of_the_reference(
-    tmp_path: Path, options: dict[str, Any], many_ranges: None
+    tmp_path: Path, options: dict[str, Any]
 ) -> None:
     texts = english(60) + multilingual(40)
     shard = write_shard(tmp_path / "shard.txt", texts)
     args = ["--vocab-size", "320", *config(tmp_path, **options)]
-    done("train", shard, "--output", tmp_path / "tok", *args)
+    limits = Limits(table_group_rows=20)
+    done("train", shard, "--output", tmp_path / "tok", *args, limits=limits)
     assert_is_reference(tmp_path / "tok", counted(texts), 320, **options)
 
 

@@ -1,4 +1,4 @@
-"""`wordpiece train --model unigram` gives the same bytes on any runner and in any memory."""
+"""`wordpiece train --model unigram` gives the pieces of a training in memory."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 
 import wordpiece_core as wp
-from pipelines.counting import word_table
 from tests.oracle import SPECIAL_TOKENS, count_words
-from wordpiece_core.training import unigram
+from wordpiece_core.limits import Limits
 
-from ..corpora import config, done, english, read_json, same_but_for_run_json, wordpiece
+from ..corpora import config, done, english, read_json, wordpiece
 
 SIZE = ["--model", "unigram", "--vocab-size", "150"]
-PASSES = ["--round-budget", "0.5"]  # the driver does not hold the words
-TWO_WORKERS = ["--", "--direct_running_mode=multi_threading", "--direct_num_workers=2"]
 
 
 def test_the_pieces_are_those_of_a_training_in_memory(tmp_path: Path, shards: Path) -> None:
@@ -38,31 +34,16 @@ def test_the_pieces_are_those_of_a_training_in_memory(tmp_path: Path, shards: Pa
     assert all(each["log_likelihood"] < 0 for each in run["estimates"])
 
 
-@pytest.mark.soak
-def test_memory_and_workers_do_not_change_the_bytes(
-    tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    train = ["train", shards, *SIZE]
-    done(*train, "--output", tmp_path / "straight")
-    monkeypatch.setattr(word_table, "ROWS_PER_GROUP", 20)  # many ranges
-    done(*train, "--output", tmp_path / "passes", *PASSES)
-    assert same_but_for_run_json(tmp_path / "passes", tmp_path / "straight")
-    done(*train, "--output", tmp_path / "two", *PASSES, *TWO_WORKERS)
-    assert same_but_for_run_json(tmp_path / "two", tmp_path / "straight")
-
-
-def test_more_seeds_than_the_driver_memory_holds_are_an_error(
-    tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(unigram, "BYTES_PER_SEED", 1 << 19)
+def test_more_seeds_than_the_driver_memory_holds_are_an_error(tmp_path: Path, shards: Path) -> None:
+    limits = Limits(seed_bytes=1 << 19)
     call = ["train", shards, *SIZE, "--driver-memory", "64MiB", "--output", tmp_path / "tok"]
-    outcome = wordpiece(*call)
+    outcome = wordpiece(*call, limits=limits)
     assert outcome.status == 2
     found = re.search(
         r"--driver-memory: 67,108,864 .* a --seed-size of (\d+) or less", outcome.fault
     )
     assert found is not None, outcome.fault
-    done(*call, *config(tmp_path, seed_size=int(found[1])))
+    done(*call, *config(tmp_path, seed_size=int(found[1])), limits=limits)
 
 
 def test_options_that_are_not_for_unigram_are_refused(tmp_path: Path, shards: Path) -> None:

@@ -75,9 +75,11 @@ def test_the_kernel_extends_bpe_as_the_reference(
     assert base.spec.model is not None
     merges = [(base.vocab[left], base.vocab[right]) for left, right in base.spec.model.merges]
     round_budget, candidates = rounds
-    with small_rounds(candidates, 2):
-        given = {"min_pair_count": 1} | options
-        mine = wp.extend(base, table, new_tokens=room, round_budget=round_budget, **given)
+    limits = small_rounds(candidates, 2)
+    given = {"min_pair_count": 1} | options
+    mine = wp.extend(
+        base, table, new_tokens=room, round_budget=round_budget, limits=limits, **given
+    )
     specified = bpe_training.extend(table, base.vocab, merges, room, **options)
     assert mine.vocab == specified.vocab
     assert mine.merges.to_pylist() == [merge._asdict() for merge in specified.merges]
@@ -132,9 +134,11 @@ def test_the_kernel_extends_unigram_as_the_reference(
     assert isinstance(base.spec.model, Unigram)
     scores = dict(zip(base.vocab, base.spec.model.scores, strict=True))
     round_budget, candidates = rounds
-    with small_rounds(candidates, 2):
-        given = {"min_pair_count": 1} | options
-        mine = wp.extend(base, table, new_tokens=room, round_budget=round_budget, **given)
+    limits = small_rounds(candidates, 2)
+    given = {"min_pair_count": 1} | options
+    mine = wp.extend(
+        base, table, new_tokens=room, round_budget=round_budget, limits=limits, **given
+    )
     specified = unigram_training.extend(table, scores, room, **options)
     assert isinstance(mine.spec.model, Unigram)
     found = list(zip(mine.vocab, mine.spec.model.scores, strict=True))

@@ -17,8 +17,8 @@ import wordpiece_core as wp
 from tests.oracle import bpe_training, count_words, symbols
 from tests.wordpiece_core.real_text import real_lines
 from wordpiece_core.errors import OptionError
+from wordpiece_core.limits import LIMITS
 from wordpiece_core.tokenizer.models import Bpe
-from wordpiece_core.training import budget
 
 from ...quick import parametrize
 from ..strategies import rooms, small_rounds, word_tables
@@ -83,7 +83,7 @@ def test_the_kernel_trains_as_the_reference(
     bpe_options(),
     rooms,
     st.sampled_from([0.0, 0.01, 0.2, 0.5, 1.0]),
-    st.sampled_from([1, 2, 5, budget.LEAST_CANDIDATES]),
+    st.sampled_from([1, 2, 5, LIMITS.least_candidates]),
     st.sampled_from([1, 2, 99]),
 )
 def test_the_budget_of_a_round_does_not_change_the_result(
@@ -95,8 +95,10 @@ def test_the_budget_of_a_round_does_not_change_the_result(
     partitions: int,
 ) -> None:
     size = smallest_size(table, options) + room
-    with small_rounds(candidates, partitions):
-        mine = wp.train(table, model="bpe", vocab_size=size, round_budget=round_budget, **options)
+    limits = small_rounds(candidates, partitions)
+    mine = wp.train(
+        table, model="bpe", vocab_size=size, round_budget=round_budget, limits=limits, **options
+    )
     assert_equal(mine, bpe_training.train(table, size, **options))
 
 

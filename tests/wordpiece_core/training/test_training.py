@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -15,7 +14,7 @@ from transformers import AutoTokenizer
 
 import wordpiece_core as wp
 from tests import oracle
-from wordpiece_core.training import budget, merging
+from wordpiece_core.limits import LIMITS, Limits
 
 from ...quick import parametrize
 from ..strategies import possible_budget, rooms, small_rounds, training_options, word_tables
@@ -75,7 +74,7 @@ def test_the_kernel_trains_as_the_reference(
     training_options(),
     rooms,
     st.sampled_from([0.0, 0.01, 0.05, 0.2, 0.5, 0.7, 1.0]),
-    st.sampled_from([1, 2, 5, budget.LEAST_CANDIDATES]),
+    st.sampled_from([1, 2, 5, LIMITS.least_candidates]),
     st.sampled_from([1, 2, 16, 99]),
 )
 @example({"####a#": 7, "#": 3, "###b#a##": 9}, PMI, 40, 0.3, 1, 16)
@@ -95,8 +94,8 @@ def test_the_budget_of_a_round_does_not_change_the_result(
     size = smallest_size(table, options) + room
     specified = oracle.train(table, size, **options)
     round_budget = possible_budget(options, round_budget)
-    with small_rounds(candidates, partitions):
-        mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
+    limits = small_rounds(candidates, partitions)
+    mine = wp.train(table, vocab_size=size, round_budget=round_budget, limits=limits, **options)
     assert_equal(mine, specified)
 
 
@@ -150,8 +149,8 @@ def test_counts_near_the_limit_train_exactly_in_any_number_of_rounds(
 ) -> None:
     size = smallest_size(table, options) + 10
     round_budget = possible_budget(options, round_budget)
-    with mock.patch.multiple(budget, LEAST_CANDIDATES=1, TOKENS_PER_CANDIDATE=2):
-        mine = wp.train(table, vocab_size=size, round_budget=round_budget, **options)
+    limits = small_rounds(1, 1)
+    mine = wp.train(table, vocab_size=size, round_budget=round_budget, limits=limits, **options)
     assert_equal(mine, oracle.train(table, size, **options))
 
 
@@ -175,11 +174,8 @@ def test_criteria_that_rank_rare_pairs_high_need_all_words(
 def test_runs_of_all_partitions_come_in_the_order_of_their_places() -> None:
     table = syllables(300)
     for partitions in (1, 2, 7, 400):
-        with (
-            mock.patch.object(merging.Merging, "_run_partitions", return_value=partitions),
-            mock.patch.object(merging, "RUNS_AT_ONCE", 40),
-        ):
-            mine = wp.train(table, vocab_size=150, round_budget=0.3)
+        limits = Limits(least_fragment_partitions=partitions, fragments_at_once=40)
+        mine = wp.train(table, vocab_size=150, round_budget=0.3, limits=limits)
         assert_equal(mine, oracle.train(table, 150))
 
 

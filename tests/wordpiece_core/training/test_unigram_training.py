@@ -6,7 +6,6 @@ import random
 import re
 import warnings
 from typing import Any
-from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -24,6 +23,7 @@ from tests.oracle import (
 from tests.wordpiece_core.real_text import real_lines
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError
+from wordpiece_core.limits import LIMITS, Limits
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.tokenizer.models import Unigram
 from wordpiece_core.training import unigram as training
@@ -168,7 +168,11 @@ def test_seeds_that_the_memory_does_not_hold_are_an_error() -> None:
 
 
 def trained(
-    words: dict[str, int], parts: int, memory: int | None = None, **budget: Any
+    words: dict[str, int],
+    parts: int,
+    memory: int | None = None,
+    limits: Limits = LIMITS,
+    **budget: Any,
 ) -> list[dict[str, Any]]:
     """Return the pieces of a training over this number of parts of the words, and the facts of its
     rounds."""
@@ -180,7 +184,11 @@ def trained(
     symbols = InMemory(lambda: iter(batches)).run(lambda: training.character_passes(options))
     start = training.Characters.of(symbols["symbols"][0].batch, options)
     algorithm = training.UnigramTraining(
-        *(training.Characters.from_dict(start.to_dict()), options, RoundBudget(**budget)),
+        *(
+            training.Characters.from_dict(start.to_dict()),
+            options,
+            RoundBudget(**budget, limits=limits),
+        ),
         words=len(whole),
         counting_memory=memory,
         threads=2,
@@ -200,16 +208,15 @@ def test_pieces_and_scores_are_the_same_for_any_sharding_and_budget() -> None:
     for parts in (1, 50):
         assert trained(shuffled, parts) == expected
         assert trained(shuffled, parts, round_budget=0.5) == expected
-        with mock.patch.object(training, "SUFFIX_BYTES", 1 << 12):
-            assert trained(shuffled, parts, 1 << 16, driver_memory=SEEDS_ALONE) == expected
+        limits = Limits(suffix_bytes=1 << 12)
+        assert trained(shuffled, parts, 1 << 16, limits, driver_memory=SEEDS_ALONE) == expected
 
 
 def test_lattices_that_are_not_kept_change_nothing() -> None:
     words = real_words()
     expected = trained(words, 3)
     for room in (0, 300_000):
-        with mock.patch.object(training, "NO_LIMIT", room):
-            assert trained(words, 3) == expected
+        assert trained(words, 3, limits=Limits(lattice_bytes=room)) == expected
 
 
 def test_the_vocabulary_has_the_size_asked_for_and_begins_with_special_tokens() -> None:

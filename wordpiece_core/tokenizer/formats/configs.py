@@ -159,7 +159,7 @@ def _roles_of_config(spec: TokenizerSpec, config: Json, path: str) -> Mapping[st
 
 
 def _text_of_config(text: TextOptions, config: Json, path: str) -> TextOptions:
-    options = dict(vars(text))
+    options = text.values()
     if text == AS_IT_IS or text.pre_tokenizer == GPT2:
         return text  # these options do not change other normalizers
     for name, option in CONFIG_TEXT.items():

@@ -19,8 +19,8 @@ import pytest
 
 import pipelines
 import wordpiece_core as wp
-from pipelines.encoding.resharding import reshard, shuffle
 from pipelines.encoding.resharding.formats import ENDINGS, shown_tokens
+from wordpiece_core.limits import LIMITS, Limits
 
 from ....quick import parametrize
 from ...corpora import (
@@ -60,20 +60,19 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many buckets, runs, parts of buckets and tasks, as a large corpus has."""
-    monkeypatch.setattr(shuffle, "BUCKET_BYTES", 1000)
-    monkeypatch.setattr(shuffle, "LARGE_BUCKETS", 2)
-    monkeypatch.setattr(shuffle, "RUN_SHARE", 1 << 16)
-    monkeypatch.setattr(shuffle, "COPIES", 1 << 20)
-    monkeypatch.setattr(reshard, "TASK_BYTES", 1000)
+# Many buckets, runs, parts of buckets and tasks, as a large corpus has.
+MANY = Limits(
+    bucket_bytes=1000, large_buckets=2, run_share=1 << 16, sorted_copies=1 << 20, task_bytes=1000
+)
 
 
-def encode(source: Path, tokenizer: str, output: Path, *args: str) -> dict[str, Any]:
+def encode(
+    source: Path, tokenizer: str, output: Path, *args: str, limits: Limits = LIMITS
+) -> dict[str, Any]:
     beam = () if "--" in args else ONE_WORKER
     unknown = () if "--allow-unknown" in args else ("--allow-unknown",)
-    done("encode", source, "--tokenizer", tokenizer, "--output", output, *unknown, *args, *beam)
+    command = ["encode", source, "--tokenizer", tokenizer, "--output", output]
+    done(*command, *unknown, *args, *beam, limits=limits)
     return manifest(output)
 
 
@@ -158,28 +157,19 @@ def test_shards_are_within_a_factor_of_two_of_the_size(
     assert all(size / 2 <= each <= 2 * size for each in sizes), sizes
 
 
-@pytest.mark.usefixtures("small_runs")
 def test_shuffled_texts_are_in_the_order_of_their_hashes(
     tmp_path: Path, tokenizer: str, source: Path
 ) -> None:
-    encode(source, tokenizer, tmp_path / "out", "--shuffle", "7", "--shard-size", "12KiB")
+    how = ("--shuffle", "7", "--shard-size", "12KiB")
+    encode(source, tokenizer, tmp_path / "out", *how, limits=MANY)
     assert len(shards(tmp_path / "out")) > 2
     wanted = shuffled(7)
     found = zip(column(tmp_path / "out", "id"), column(tmp_path / "out", "text"), strict=True)
     assert [*found] == [(row, text) for _, row, text in wanted]
-    encode(source, tokenizer, tmp_path / "other", "--shuffle", "8")
+    encode(source, tokenizer, tmp_path / "other", "--shuffle", "8", limits=MANY)
     other = column(tmp_path / "other", "text")
     assert other == [text for _, _, text in shuffled(8)]
     assert Counter(other) == Counter(TEXTS)
-
-
-def test_the_memory_of_workers_does_not_change_the_bytes(
-    tmp_path: Path, tokenizer: str, source: Path
-) -> None:
-    how = ("--shuffle", "7", "--shard-size", "12KiB", "--splits", "train=0.8,test=0.2")
-    for name, memory in (("much", "1GiB"), ("little", "16MiB")):
-        encode(source, tokenizer, tmp_path / name, *how, "--worker-memory", memory)
-    assert files_below(tmp_path / "much") == files_below(tmp_path / "little")
 
 
 def test_texts_are_split_by_their_hash(tmp_path: Path, tokenizer: str, source: Path) -> None:
@@ -248,15 +238,16 @@ WAYS: dict[str, tuple[str, ...]] = {
 
 @parametrize(("texts", "way"), zip(UNEVEN, WAYS, strict=True), quick=2)
 def test_shards_have_all_rows_whatever_their_sizes(
-    tmp_path: Path, tokenizer: str, texts: str, way: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tokenizer: str, texts: str, way: str
 ) -> None:
-    monkeypatch.setattr(reshard, "TASK_BYTES", 200_000)  # some shards have a task of their own
+    limits = Limits(task_bytes=200_000)  # some shards have a task of their own
     write_shard(tmp_path / "in" / "a.parquet", UNEVEN[texts], rows_per_group=500)
     write_shard(tmp_path / "in" / "b.jsonl", UNEVEN[texts][:100])
     encode(tmp_path / "in", tokenizer, tmp_path / "plain")
     wanted = Counter(map(repr, column(tmp_path / "plain")))
     output = tmp_path / "out"
-    found = encode(tmp_path / "in", tokenizer, output, "--shard-size", "16KiB", *WAYS[way])
+    how = ("--shard-size", "16KiB", *WAYS[way])
+    found = encode(tmp_path / "in", tokenizer, output, *how, limits=limits)
     named = {shard["name"].partition(".")[0] for shard in found["shards"]}
     for split in ("train", "test"):
         names = sorted(name for name in named if name.startswith(split))
@@ -306,11 +297,11 @@ def packed(ids: list[list[int]], length: int, cls: int, sep: int) -> list[list[i
 
 
 @pytest.mark.parametrize("how", [(), ("--shuffle", "7")])
-@pytest.mark.usefixtures("small_runs")
 def test_rows_are_packed_across_inputs(
     tmp_path: Path, tokenizer: str, source: Path, how: tuple[str, ...]
 ) -> None:
-    found = encode(source, tokenizer, tmp_path / "out", "--pack", "--max-length", "16", *how)
+    pack = ("--pack", "--max-length", "16", *how)
+    found = encode(source, tokenizer, tmp_path / "out", *pack, limits=MANY)
     texts = shuffled(7) if how else places()
     vocab = vocab_of(tokenizer)
     ids = ids_by_peer(peer(vocab), [text or "" for *_, text in texts], add_special_tokens=False)
@@ -463,23 +454,6 @@ def test_decimals_do_not_become_floats(
 
 
 # --- Workers, runners, reruns ---------------------------------------------------------------------
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("way", ["packed", "megatron"])
-@pytest.mark.usefixtures("small_runs")
-def test_uneven_rows_are_divided_alike_on_any_number_of_workers(
-    tmp_path: Path, tokenizer: str, way: str
-) -> None:
-    for name in ("long rows that do not", "rows of any size", "long rows at both ends"):
-        write_shard(tmp_path / "in" / f"{name}.parquet", UNEVEN[name], rows_per_group=100)
-    args = ["--shard-size", "4KiB" if way == "packed" else "32KiB", *WAYS[way]]
-    encode(tmp_path / "in", tokenizer, tmp_path / "one", *args)
-    assert len(files_below(tmp_path / "one")) > 5
-    mode = "multi_processing" if way == "packed" else "in_memory"
-    beam = ("--", f"--direct_running_mode={mode}", "--direct_num_workers=2")
-    encode(tmp_path / "in", tokenizer, tmp_path / mode, *args, *beam)
-    assert files_below(tmp_path / mode) == files_below(tmp_path / "one")
 
 
 def test_stores_have_the_bytes_of_a_local_run(

@@ -8,8 +8,6 @@ import pyarrow as pa
 import pytest
 
 from pipelines.encoding.resharding.shuffle import (
-    BUCKET_BYTES,
-    COPIES,
     Buckets,
     RunWriter,
     order_key,
@@ -17,9 +15,13 @@ from pipelines.encoding.resharding.shuffle import (
 )
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
 from pipelines.io.outputs import NewFile
+from wordpiece_core.limits import LIMITS
 
 ROWS, RUNS = 1000, 3
-WEIGHTS = [BUCKET_BYTES * 5 // 2, BUCKET_BYTES]  # of the splits: three buckets, and one
+WEIGHTS = [
+    LIMITS.bucket_bytes * 5 // 2,
+    LIMITS.bucket_bytes,
+]  # of the splits: three buckets, and one
 
 
 @pytest.fixture
@@ -34,12 +36,12 @@ def buckets(tmp_path: Path) -> tuple[Buckets, str]:
         }
     )
     with NewFile(path, str(tmp_path)) as file:
-        writer = RunWriter(file, Buckets.of(WEIGHTS), memory=1)  # each table is a run
+        writer = RunWriter(file, Buckets.of(WEIGHTS, LIMITS), run_bytes=1)  # each table is a run
         for run in range(RUNS):
             writer.add(table, run * ROWS, order_key(1, "a"))
         writer.finish()
         file.put()
-    return Buckets.of(WEIGHTS).written([path]), path
+    return Buckets.of(WEIGHTS, LIMITS).written([path]), path
 
 
 def test_all_rows_are_in_the_buckets_of_their_splits(buckets: tuple[Buckets, str]) -> None:
@@ -58,5 +60,5 @@ def test_the_parts_of_a_bucket_follow_from_its_bytes_in_memory(
         held = sum(table.nbytes for table in read_segments(path, bucket))
         assert found.bytes[bucket] == pytest.approx(held, rel=0.01)
         assert held > 2 * found.weights[bucket]
-        assert found.parts(bucket, 2 * COPIES * found.bytes[bucket]) == 1
-        assert found.parts(bucket, 2 * COPIES * found.bytes[bucket] - 1) == 2
+        assert found.parts(bucket, 4 * found.bytes[bucket], copies=2) == 1
+        assert found.parts(bucket, 4 * found.bytes[bucket] - 1, copies=2) == 2
