@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -18,15 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import (
-    AddedToken,
-    Regex,
     Tokenizer,
-    decoders,
     models,
-    normalizers,
     pre_tokenizers,
     processors,
-    trainers,
 )
 
 import wordpiece_core as wp
@@ -36,66 +30,13 @@ from wordpiece_core.options import ENCODING_COLUMNS
 from wordpiece_core.tokenizer.inspection import Inspector
 from wordpiece_core.tokenizer.library import library_spec
 
-CORPUS = ["the quick brown fox", "jumps over the lazy dog, 12345 times!", "the café's naïve fox"]
+from .library_kinds import KINDS, unigram, word_level
+
 TEXTS: list[Any] = [
     *("the quick brown fox", "", None, "<s>the  dog</s>? [UNK] zzz", "12345 cafés 日本"),
     *("x" * 50, "the fox the fox the dog jumps over it", None, "\0é e\u0301\n", "a [SEP] <unk>"),
 ]
 SECONDS: list[Any] = [*TEXTS[3:], *TEXTS[:3]]
-SPECIAL = ["<unk>", "<pad>", "<s>", "</s>"]
-
-
-def word_level() -> Any:
-    """Words by a regular expression, ids without tokens, and added tokens that are not special."""
-    words = sorted({word for text in CORPUS for word in text.split()})
-    ids = {token: i for i, token in enumerate([*SPECIAL, *words])} | {"dog": 40, "fox": 50}
-    made = Tokenizer(models.WordLevel(ids, "<unk>"))
-    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"\p{L}+|\p{N}{1,3}"), "removed", invert=True)
-    made.add_special_tokens(SPECIAL)
-    made.add_tokens(["zzz", AddedToken("it", single_word=True, lstrip=True)])
-    made.post_processor = processors.TemplateProcessing(
-        single="<s> $A:1 </s>",
-        pair="<s> $A </s> <s> $B:1 </s>:1",
-        special_tokens=[("<s>", 2), ("</s>", 3)],
-    )
-    return made
-
-
-def replacing() -> Any:
-    """Byte-level BPE with a normalizer that replaces, whose post-processor trims offsets."""
-    made = Tokenizer(models.BPE())
-    made.normalizer = normalizers.Sequence([normalizers.Replace("é", "ee"), normalizers.NFC()])
-    made.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.UnicodeScripts(), pre_tokenizers.ByteLevel(add_prefix_space=False)]
-    )
-    made.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=300,
-        special_tokens=SPECIAL,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    made.train_from_iterator(CORPUS, trainer)
-    made.post_processor = processors.RobertaProcessing(("</s>", 3), ("<s>", 2))
-    return made
-
-
-def unigram() -> Any:
-    """Unigram on lowercased text, without anything around it."""
-    made = Tokenizer(models.Unigram())
-    made.normalizer = normalizers.Lowercase()
-    made.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.UnicodeScripts(), pre_tokenizers.Metaspace()]
-    )
-    made.decoder = decoders.Metaspace()
-    trainer = trainers.UnigramTrainer(
-        vocab_size=60, special_tokens=SPECIAL, unk_token="<unk>", show_progress=False
-    )
-    made.train_from_iterator(CORPUS, trainer)
-    return made
-
-
-KINDS = {"word level": word_level(), "replacing": replacing(), "unigram": unigram()}
 
 
 def loaded(peer: Any, tmp_path: Path) -> wp.Tokenizer:
@@ -286,32 +227,6 @@ def test_bytes_that_are_no_utf_8_are_replaced(tmp_path: Path) -> None:
         )
     assert tokenizer.encode_batch(pa.nulls(2)).to_pylist() == [None, None]
     assert tokenizer.encode_batch([]).type == pa.list_(pa.int32())
-
-
-def test_saved_pickled_and_digested_it_stays_the_same(tmp_path: Path) -> None:
-    for kind, peer in KINDS.items():
-        tokenizer = loaded(peer, tmp_path)
-        copy = pickle.loads(pickle.dumps(tokenizer))
-        tokenizer.save(tmp_path / kind)
-        saved = (tmp_path / kind / "tokenizer.json").read_bytes()
-        assert saved == (tmp_path / "tokenizer.json").read_bytes()
-        with pytest.warns(wp.EncodedByLibraryWarning):
-            again = wp.Tokenizer.load(tmp_path / kind)
-        for other in (copy, again):
-            assert other.digest == tokenizer.digest
-            assert other.spec.to_dict() == tokenizer.spec.to_dict()
-            assert other.encode_batch(TEXTS).equals(tokenizer.encode_batch(TEXTS))
-    others = {loaded(peer, tmp_path).digest for peer in KINDS.values()}
-    assert len(others) == len(KINDS)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_decoded_text_is_that_of_the_library(tmp_path: Path, kind: str) -> None:
-    tokenizer = loaded(KINDS[kind], tmp_path)
-    ids = KINDS[kind].encode("the quick brown fox, dog").ids
-    for skip in (True, False):
-        theirs = KINDS[kind].decode(ids, skip_special_tokens=skip)
-        assert tokenizer.decode(ids, skip_special_tokens=skip) == theirs
 
 
 def test_truncation_and_padding_of_the_file_are_options_of_the_call(tmp_path: Path) -> None:

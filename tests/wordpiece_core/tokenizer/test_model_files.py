@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,82 +10,23 @@ from typing import Any
 import pytest
 import sentencepiece
 from tokenizers import Tokenizer
-from transformers import AutoTokenizer
 
 import wordpiece_core as wp
-from tests.wordpiece_core.tokenizer.peers import BERT_FIVE, TEXTS, ids_of, trained
-from wordpiece_core.symbols import SPECIAL_TOKENS
-from wordpiece_core.tokenizer.families import trained_spec
-from wordpiece_core.tokenizer.models import BERT_ENDS, Bpe, Unigram
+from tests.wordpiece_core.tokenizer.kinds import OWN, own_spec, saved
+from tests.wordpiece_core.tokenizer.peers import BERT_FIVE, TEXTS, trained
+from wordpiece_core.tokenizer.models import BERT_ENDS, Unigram
 from wordpiece_core.tokenizer.reading import read_tokenizer
-from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.words import AS_IT_IS
 
-OWN = ["word_end", "mark", "bert_bytes", "unigram"]
 
-
-def own_spec(
-    kind: str, text: wp.TextOptions | None = None, special_tokens: Sequence[str] = ()
-) -> TokenizerSpec:
-    """Return the spec of a training whose model a peer has learned."""
-    boundary = {"word_end": "</w>", "mark": "▁", "unigram": "▁"}.get(kind, "bytes")
-    model = trained(kind)["model"]
-    if kind == "unigram":
-        vocab = [token for token, _ in model["vocab"]]
-        made: Bpe | Unigram = Unigram([round(score * 64) / 64 for _, score in model["vocab"]])
-    else:
-        vocab = sorted(model["vocab"], key=model["vocab"].get)
-        ids = model["vocab"]
-        suffix = "</w>" if boundary == "</w>" else None
-        made = Bpe([(ids[left], ids[right]) for left, right in model["merges"]], suffix)
-    if isinstance(made, Unigram):
-        made = replace(made, scores=[*made.scores, *[0.0] * len(special_tokens)])
-    return trained_spec(
-        [*vocab, *special_tokens],
-        made,
-        text or wp.TextOptions(),
-        boundary,
-        special_tokens=[*SPECIAL_TOKENS, *special_tokens],
-    )
-
-
-def saved(spec: TokenizerSpec, tmp_path: Path) -> Path:
-    wp.Tokenizer.from_spec(spec).save(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.parametrize("kind", OWN)
-@pytest.mark.parametrize("pre_tokenizer", ["bert", "whitespace"])
-def test_a_directory_of_ours_is_read_back_to_an_equal_spec(
-    tmp_path: Path, kind: str, pre_tokenizer: str
-) -> None:
-    text = wp.TextOptions(lowercase=False, pre_tokenizer=pre_tokenizer)
-    spec = own_spec(kind, text, ["<ent>"])
-    assert read_tokenizer(str(saved(spec, tmp_path))).to_dict() == spec.to_dict()
-    (tmp_path / "tokenizer_config.json").unlink()
-    assert read_tokenizer(str(tmp_path)).to_dict() == spec.to_dict()
-
-
-def test_gpt2_words_are_read_back_to_an_equal_spec(tmp_path: Path) -> None:
-    spec = own_spec("bert_bytes", wp.TextOptions(pre_tokenizer="gpt2"))
-    assert read_tokenizer(str(saved(spec, tmp_path))).to_dict() == spec.to_dict()
-
-
-@pytest.mark.parametrize("kind", OWN)
-def test_transformers_and_tokenizers_load_a_directory_with_the_same_ids(
+@pytest.mark.parametrize("kind", ["word_end", "mark", "bert_bytes"])  # scores are rounded
+def test_the_files_of_a_model_have_the_ids_that_it_was_trained_for(
     tmp_path: Path, kind: str
 ) -> None:
-    saved(own_spec(kind), tmp_path)
-    value = trained(kind) | {"truncation": None, "padding": None}
-    theirs = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    loaded = AutoTokenizer.from_pretrained(tmp_path)
-    found = ids_of(theirs, TEXTS)
-    assert [loaded(text)["input_ids"] for text in TEXTS] == found
-    assert loaded.unk_token == "[UNK]"
-    if kind != "unigram":  # the scores of that one are rounded
-        original = Tokenizer.from_str(json.dumps(value))
-        bare = [row.ids for row in theirs.encode_batch(TEXTS, add_special_tokens=False)]
-        assert bare == [row.ids for row in original.encode_batch(TEXTS, add_special_tokens=False)]
+    ours = wp.Tokenizer.load(saved(own_spec(kind), tmp_path))
+    theirs = Tokenizer.from_str(json.dumps(trained(kind)))
+    ids = [row.ids for row in theirs.encode_batch(TEXTS, add_special_tokens=False)]
+    assert ours.encode_batch(TEXTS, add_special_tokens=False).to_pylist() == ids
 
 
 def test_sentencepiece_loads_our_model(tmp_path: Path) -> None:

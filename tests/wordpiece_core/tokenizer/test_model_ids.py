@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sentencepiece
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
+from tests.wordpiece_core.tokenizer.kinds import OWN, own_spec, saved
 from tests.wordpiece_core.tokenizer.peers import (
     TEXTS,
     sentencepiece_like,
-    sentencepiece_model,
     trained,
 )
-from tests.wordpiece_core.tokenizer.test_model_files import OWN, own_spec, saved
 from wordpiece_core.tokenizer.reading import read_tokenizer
 
 
@@ -34,27 +32,6 @@ def test_roles_of_tokenizers_made_of_models_of_sentencepiece(tmp_path: Path, kin
     (tmp_path / "tokenizer.json").write_text(json.dumps(sentencepiece_like(kind)))
     roles = read_tokenizer(str(tmp_path)).roles
     assert (roles["pad_token"], roles["eos_token"]) == ("<pad>", "</s>")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        (),
-        (("byte_fallback", True), ("vocab_size", 450), ("character_coverage", 0.98)),
-        (("remove_extra_whitespaces", False),),
-        (("add_dummy_prefix", False),),
-        (("normalization_rule_name", "identity"),),
-        (("normalization_rule_name", "nmt_nfkc_cf"), ("vocab_size", 150)),
-    ],
-)
-def test_models_of_sentencepiece(tmp_path: Path, options: tuple[tuple[str, Any], ...]) -> None:
-    data = sentencepiece_model(options)
-    (tmp_path / "it.model").write_bytes(data)
-    theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
-    ours = wp.Tokenizer.load(tmp_path / "it.model")
-    assert ours.encode_batch(TEXTS).to_pylist() == theirs.encode(TEXTS)
-    again = wp.Tokenizer.load(Path(ours.save(tmp_path / "again")[0]).parent)
-    assert again.digest == ours.digest
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
-"""Unigram against `sentencepiece`: ids of any text, for random models and for models that it has
-trained."""
+"""Unigram against `sentencepiece`: ids of any text, for random models."""
 
 from __future__ import annotations
 
@@ -9,22 +8,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_core as wp
-from tests.wordpiece_core.real_text import real_lines
 from wordpiece_core.options import EncodingOptions
 from wordpiece_core.symbols import SPACE_MARK
 from wordpiece_core.tokenizer.formats import sentencepiece_proto
 from wordpiece_core.tokenizer.models import AddedToken, Unigram
 from wordpiece_core.tokenizer.parts import AT_MARKS, sentencepiece_normalizer
 from wordpiece_core.tokenizer.spec import TokenizerSpec
-
-from ..sentencepiece_models import charsmap_of
-from .peers import train_sentencepiece
 
 PLACES = EncodingOptions(
     add_special_tokens=False, special_tokens_in_text="text", columns=("offset_mapping", "word_ids")
@@ -59,14 +53,14 @@ def near_ties(draw: st.DrawFn) -> tuple[list[tuple[str, float, int]], bool]:
 
 
 def of_sentencepiece(
-    pieces: Sequence[tuple[str, float, int]], *, byte_fallback: bool, charsmap: bytes = b""
+    pieces: Sequence[tuple[str, float, int]], *, byte_fallback: bool
 ) -> wp.Tokenizer:
     model = Unigram([score for _, score, _ in pieces], byte_fallback, of_sentencepiece=True)
     return wp.Tokenizer.from_spec(
         TokenizerSpec(
             vocab=[piece for piece, _, _ in pieces],
             model=model,
-            normalizer=(sentencepiece_normalizer(charsmap),),
+            normalizer=(sentencepiece_normalizer(b""),),
             pre_tokenizer=(AT_MARKS,),
             added_tokens=tuple(AddedToken(piece) for piece, _, kind in pieces if kind == CONTROL),
             roles={"unk_token": "<unk>"},
@@ -95,29 +89,3 @@ def test_unigram_rounds_sums_as_sentencepiece_does(
     rng = random.Random(seed)
     long = [" ".join(rng.choices(words, k=k)) for k in (20, 3000)]  # sums up to 2^17
     check_ids(of_sentencepiece(pieces, byte_fallback=byte_fallback), other, [*words, *long])
-
-
-@pytest.mark.parametrize("normalization", ["identity", "nmt_nfkc"])
-@pytest.mark.parametrize("byte_fallback", [False, True])
-def test_a_model_that_sentencepiece_has_trained_gives_its_ids(
-    byte_fallback: bool, normalization: str
-) -> None:
-    lines = real_lines()
-    proto = train_sentencepiece(
-        lines[::2],
-        1200,
-        normalization_rule_name=normalization,
-        byte_fallback=byte_fallback,
-        character_coverage=0.99,
-        hard_vocab_limit=True,
-    )
-    other = sentencepiece.SentencePieceProcessor(model_proto=proto)
-    kinds = (
-        UNKNOWN if other.is_unknown(i) else CONTROL if other.is_control(i) else NORMAL
-        for i in range(len(other))
-    )
-    pieces = [(other.id_to_piece(i), other.get_score(i), kind) for i, kind in enumerate(kinds)]
-    charsmap = charsmap_of(proto)
-    assert bool(charsmap) == (normalization != "identity")
-    tokenizer = of_sentencepiece(pieces, byte_fallback=byte_fallback, charsmap=charsmap)
-    check_ids(tokenizer, other, [*lines, " ".join(lines), "日本 ☃x", "ｶﾞ ﬁn\u3000½ ①"])

@@ -16,8 +16,8 @@ import wordpiece_core as wp
 
 from ...parity.random_cases import assert_same, difference, load, random_case
 from ...quick import parametrize
-from .peers import TEXTS, sentencepiece_like, trained
-from .test_model_files import OWN, own_spec, saved
+from .kinds import TAKES_SPACE, added, of_bytes, with_tokens
+from .peers import sentencepiece_like, trained
 
 Json = dict[str, Any]
 PARTS, SEEDS = 10, 60
@@ -36,43 +36,10 @@ def test_random_tokenizers_give_the_rows_of_tokenizers(part: int) -> None:
     assert compared > SEEDS * 0.9
 
 
-def added(content: str, number: int, **flags: bool) -> Json:
-    usual = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    return {"id": number, "content": content, "special": True} | usual | flags
-
-
 def of_model(model: Json, *tokens: Json, **parts: Any) -> Json:
     return {"version": "1.0", "added_tokens": [*tokens], "model": model, **parts}
 
 
-def of_bytes(kind: str, add_prefix_space: bool = False) -> Json:
-    value = trained(kind)
-    value["pre_tokenizer"]["add_prefix_space"] = add_prefix_space
-    if kind == "roberta":
-        value["post_processor"]["add_prefix_space"] = add_prefix_space
-    return value
-
-
-def with_tokens(value: Json, **tokens: Json) -> Json:
-    """The tokenizer with more added tokens, of these flags, in its vocabulary too."""
-    vocab = value["model"]["vocab"]
-    for token, flags in tokens.items():
-        ids = {row[0]: i for i, row in enumerate(vocab)} if isinstance(vocab, list) else vocab
-        number = ids.get(token, len(vocab))
-        if number == len(vocab):
-            vocab.append([token, 0.0]) if isinstance(vocab, list) else vocab.update({token: number})
-        value["added_tokens"].append(added(token, number, **flags))
-    value["added_tokens"].sort(key=lambda token: token["id"])
-    return value
-
-
-TAKES_SPACE = {"<mask>": {"lstrip": True}}
-CASES = {
-    **{f"{k} {space}": of_bytes(k, space) for k in ("gpt2", "roberta") for space in (False, True)},
-    **{kind: sentencepiece_like(kind) for kind in ("t5", "xlm_roberta", "converted")},
-    "xlm_roberta with a mask": with_tokens(sentencepiece_like("xlm_roberta"), **TAKES_SPACE),
-    "roberta with a mask": with_tokens(trained("roberta"), **TAKES_SPACE),
-}
 NORMALIZED = [
     *(
         "a ＜/s＞",
@@ -85,19 +52,6 @@ NORMALIZED = [
     )
 ]
 SPACED = ["a\n[SEP]", "a\n\n [SEP]\n", "\n[SEP]", "\n\n"]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_tokenizers_of_others(tmp_path: Path, name: str) -> None:
-    assert_same(CASES[name], TEXTS)
-    ours = load(CASES[name])
-    ours.save(tmp_path)
-    assert wp.Tokenizer.load(tmp_path).encode_batch(TEXTS) == ours.encode_batch(TEXTS)
-
-
-@pytest.mark.parametrize("kind", OWN)
-def test_our_directories(tmp_path: Path, kind: str) -> None:
-    assert_same(json.loads((saved(own_spec(kind), tmp_path) / "tokenizer.json").read_text()), TEXTS)
 
 
 def test_special_tokens_that_normalization_makes_are_found(tmp_path: Path) -> None:

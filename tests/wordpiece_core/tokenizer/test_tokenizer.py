@@ -1,6 +1,5 @@
 """The tokenizer: its directory, its ids and its text against `tokenizers` and `transformers`."""
 
-import pickle
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,7 +8,6 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
@@ -26,16 +24,6 @@ TEXTS = [
     *("[MASK] inside [SEP]text[CLS] and [unk] [UNK]", "a\u200bb\tc\u00a0d\ufffd e\x00f", "", " "),
     "x" * 120,
 ]
-OPTIONS = [
-    {},
-    {"lowercase": False},
-    {"strip_accents": False},
-    {"lowercase": False, "strip_accents": True},
-    {"handle_chinese_chars": False},
-    {"clean_text": False},
-    {"pre_tokenizer": "whitespace"},
-    {"max_word_length": 5},
-]
 
 
 @pytest.fixture(scope="module")
@@ -44,23 +32,6 @@ def vocab() -> list[str]:
     words.update(oracle.count_words(TEXTS))
     options = {"min_pair_count": 1, "criterion": "frequency"}
     return wp.train(words, vocab_size=200, **options).vocab
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_a_saved_tokenizer_gives_the_same_ids_everywhere(
-    vocab: list[str], options: dict[str, object], tmp_path: Path
-) -> None:
-    tok = wp.Tokenizer(vocab, **options)
-    tok.save(tmp_path)
-    ids = tok.encode_batch(TEXTS).to_pylist()
-    assert AutoTokenizer.from_pretrained(tmp_path)(TEXTS)["input_ids"] == ids
-    other = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    assert [row.ids for row in other.encode_batch(TEXTS)] == ids
-    bare = tok.encode_batch(TEXTS, add_special_tokens=False).to_pylist()
-    assert [row.ids for row in other.encode_batch(TEXTS, add_special_tokens=False)] == bare
-    loaded = wp.Tokenizer.load(tmp_path)
-    assert loaded.digest == tok.digest
-    assert loaded.encode_batch(TEXTS).to_pylist() == ids
 
 
 @given(
@@ -88,13 +59,6 @@ def test_arrays_of_any_kind_of_text_are_taken(vocab: list[str], kind: pa.DataTyp
 def test_an_id_outside_the_vocabulary_is_named(vocab: list[str]) -> None:
     with pytest.raises(wp.InputError, match=f"id {len(vocab)} is not in the vocabulary"):
         wp.Tokenizer(vocab).decode([len(vocab)])
-
-
-def test_a_tokenizer_survives_pickling(vocab: list[str]) -> None:
-    tok = wp.Tokenizer(vocab, lowercase=False, unk_scope="character")
-    again = pickle.loads(pickle.dumps(tok))
-    assert again.digest == tok.digest
-    assert again.encode_batch(TEXTS).equals(tok.encode_batch(TEXTS))
 
 
 def test_a_published_vocabulary_is_loaded_with_the_options_given(tmp_path: Path) -> None:
@@ -274,3 +238,10 @@ def test_a_tokenizer_is_saved_to_a_uri() -> None:
     assert wp.Tokenizer.load("memory://bucket/tok").digest == tokenizer.digest
     with pytest.raises(wp.OptionError, match="http://x/tok is not writable"):
         tokenizer.save("http://x/tok")
+
+
+def test_ids_of_arrow_are_decoded_as_lists_are() -> None:
+    tokenizer = wp.Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug", "##s"])
+    ids = tokenizer.encode_batch(["hugs hug"])
+    for some in (ids[0], ids.values, ids[0].as_py()):
+        assert tokenizer.decode(some) == "hugs hug"
