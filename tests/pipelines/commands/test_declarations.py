@@ -26,7 +26,7 @@ from pipelines.encoding.options import EncodeOptions
 from pipelines.options import InputOptions, RunOptions
 from pipelines.reporting.options import ReportOptions
 from pipelines.training.options import ExtendOptions, PruneOptions, TrainOptions
-from wordpiece_core.declared import Option, Options, declared, helps, parts
+from wordpiece_core.declared import Option, Options, Section, declared, helps, parts
 from wordpiece_core.errors import OptionError, WordpieceError, opt, spelled
 from wordpiece_core.option_types import Duration, Share, Size, Splits
 
@@ -53,32 +53,19 @@ NEEDED: dict[str, dict[str, Any]] = {
     "check": {"tokenizer": "tok", "on": "in"},
     "report": {"tokenizer": "tok", "on": "in", "output": "out.html"},
 }
-WITH = {
+WITH: dict[str, dict[str, Any]] = {
     "smoothing_exponent": {"group_column": "lang"},
-    "padding": {"max_length": 128},
     "stride": {"max_length": 128},
-    "pack": {"max_length": 128},
-    "eos_token": {"append_eos": True},
-    "bos_token": {"prepend_bos": True},
     "until_idle": {"follow": True},
-    "word_counts": {"inputs": None, "on": None},
+    "word_boundary": {"model": "bpe"},
+    "word_counts": {"inputs": None},
+    "extend tokenizer": {"inputs": None, "word_counts": "words"},  # both are positional
 }
-WITH_OF_COMMAND = {
-    ("extend", "vocab_size"): {"new_tokens": None},
-    ("train", "word_boundary"): {"model": "bpe"},
-    **{("train", name): {} for name in ("bos_token", "eos_token")},
-    ("train", "byte_fallback"): {"model": "unigram"},
-    ("train", "seed_size"): {"model": "unigram"},
-    **{(c, "tokenizer"): {"inputs": None, "word_counts": "words"} for c in ("extend", "prune")},
-}
-"""Required and excluded options of an option."""
-SPECIAL_OF_ROLE = {
-    **{"unk_token": "[UNK]", "bos_token": "[CLS]", "eos_token": "[SEP]"},
-    **{"pad_token": "[PAD]", "mask_token": "[MASK]"},
-}
+"""Required options of an option, and excluded ones as None."""
 
 
 SPECIAL: dict[str, tuple[Any, str]] = {
+    "unk_token": ("[UNK]", "[UNK]"),
     "columns": (("word_ids", "num_tokens"), "word_ids, num_tokens"),
     "keep_columns": (("a", "b"), "a,b"),
     "special_tokens": (("[UNK]", "<s>"), "[UNK],<s>"),
@@ -95,10 +82,8 @@ def is_a(option: Option, kind: Any) -> bool:
     return {*parts(kind)} <= {*parts(option.kind)}
 
 
-def example(command: str, option: Option) -> tuple[Any, str]:
+def example(option: Option) -> tuple[Any, str]:
     """Return a value other than the default, and its text."""
-    if command == "train" and option.name in SPECIAL_OF_ROLE:
-        return SPECIAL_OF_ROLE[option.name], SPECIAL_OF_ROLE[option.name]
     if option.name in SPECIAL:
         return SPECIAL[option.name]
     if option.is_flag:
@@ -137,10 +122,15 @@ def options_of(options: type[Options]) -> list[Option]:
     return [option for option in declared(options) if option.name != "beam_args"]
 
 
-def every() -> Iterator[Any]:
+def of_each_kind() -> Iterator[Any]:
+    """Yield the command and the first option of each type of value, with its bounds."""
+    kinds = {}
     for command, call in CALLS.items():
         for option in options_of(call):
-            yield pytest.param(command, option, id=f"{command}-{option.name}")
+            notes = [part for part in parts(option.kind) if not isinstance(part, Section)]
+            kinds.setdefault((repr(notes), option.is_positional), (command, option))
+    for command, option in kinds.values():
+        yield pytest.param(command, option, id=f"{command}-{option.name}")
 
 
 def of_command(command: str, *args: str) -> Any:
@@ -174,8 +164,7 @@ def given(command: str) -> dict[str, Any]:
 
 def needed(command: str, option: Option) -> dict[str, Any]:
     """Return the other options that this option requires."""
-    known = WITH | {name: others for (c, name), others in WITH_OF_COMMAND.items() if c == command}
-    together = given(command) | known.get(option.name, {})
+    together = given(command) | WITH.get(option.name, {}) | WITH.get(f"{command} {option.name}", {})
     return {k: v for k, v in together.items() if v is not None and k != option.name}
 
 
@@ -189,11 +178,11 @@ def test_defaults_are_the_same_everywhere(command: str) -> None:
     }
 
 
-@pytest.mark.parametrize(("command", "option"), every())
+@pytest.mark.parametrize(("command", "option"), of_each_kind())
 def test_an_option_is_the_same_by_every_way(
     command: str, option: Option, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    value, text = example(command, option)
+    value, text = example(option)
     others = needed(command, option)
     wanted = CALLS[command](**others, **{option.name: value})
     if option.is_flag:
@@ -210,12 +199,8 @@ def test_an_option_is_the_same_by_every_way(
     monkeypatch.setenv(f"WORDPIECE_{command.upper()}_{option.name.upper()}", text)
     assert of_command(command, *written(others, command)) == wanted
 
-    shown = done(command, "--help").out
-    assert option.is_positional or re.search(rf"(?<![\w-]){switch(option)}(?![\w-])", shown)
-    assert f"    {option.name}: " in (getattr(pipelines, command).__doc__ or "")
 
-
-@pytest.mark.parametrize(("command", "option"), every())
+@pytest.mark.parametrize(("command", "option"), of_each_kind())
 def test_a_value_that_an_option_cannot_have_is_refused_by_every_way(
     command: str, option: Option, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +227,10 @@ def test_a_value_that_an_option_cannot_have_is_refused_by_every_way(
 
 @pytest.mark.parametrize("command", CALLS)
 def test_every_option_has_help_and_checks_run_before_rules(command: str) -> None:
+    shown, documented = done(command, "--help").out, getattr(pipelines, command).__doc__ or ""
+    for option in options_of(CALLS[command]):
+        assert option.is_positional or re.search(rf"(?<![\w-]){switch(option)}(?![\w-])", shown)
+        assert f"    {option.name}: " in documented
     assert {option.name for option in declared(CALLS[command])} <= helps(CALLS[command]).keys()
     wrong = {option.name: object() for option in declared(CALLS[command]) if not option.is_list}
     with pytest.raises(wp.OptionError, match=" is not "):
