@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -299,37 +298,6 @@ def test_a_manifest_of_another_version_is_refused(
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
     assert encode().status == 2
     assert "contains shards of another version of wordpiece-beam" in encode().fault
-
-
-@pytest.mark.parametrize("place", ["store", "store_that_closes?region=x"])
-def test_stores_have_the_bytes_of_a_local_run(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    source: Path,
-    tokenizer: str,
-    encode: Callable[..., Outcome],
-    place: str,
-) -> None:
-    corrupt_page(source / "001.parquet")
-    assert encode("--on-error", "skip").status == 0
-    kind, *query = place.partition("?")
-    store = request.getfixturevalue(kind)
-    places = [f"{store}/{name}{''.join(query)}" for name in ("in", "far")]
-    args = ["encode", places[0], "--tokenizer", tokenizer, "--output", places[1]]
-    args += ["--on-error", "skip"]
-    limits = Limits(held_bytes=1000)  # most files are larger
-    assert "shards: 3\n" in done(*args, limits=limits).out
-    assert "shards: 3 (3 finished before)" in done(*args).out
-    local = files_below(tmp_path / "out")
-    far = files_below(tmp_path / "far")
-    assert far.pop(".run.json") != local.pop(".run.json")
-    for files in (far, local):  # stores give times in seconds, also in the footers of shards
-        times_and_sizes = rb'"(?:modified|output_bytes)": \d+'
-        files[".manifest.json"] = re.sub(times_and_sizes, b"", files[".manifest.json"])
-        for name in files:
-            if name.endswith(".parquet"):
-                files[name] = pq.read_table(pa.BufferReader(files[name]))
-    assert far == local
 
 
 @pytest.mark.parametrize("layout", [(), ("--format", "megatron"), ("--shuffle", "1")])

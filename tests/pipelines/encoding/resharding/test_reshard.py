@@ -456,16 +456,6 @@ def test_decimals_do_not_become_floats(
 # --- Workers, runners, reruns ---------------------------------------------------------------------
 
 
-def test_stores_have_the_bytes_of_a_local_run(
-    tmp_path: Path, tokenizer: str, source: Path, store_that_closes: str
-) -> None:
-    encode(source, tokenizer, tmp_path / "local", *ALL)
-    remote = f"{store_that_closes}/remote?region=x"
-    call = ["encode", source, "--tokenizer", tokenizer, "--output", remote]
-    done(*call, *ALL, *ONE_WORKER)
-    assert files_below(tmp_path / "remote") == files_below(tmp_path / "local")
-
-
 def files(directory: Path) -> list[Path]:
     return [path for path in directory.rglob("*") if path.is_file()]
 
