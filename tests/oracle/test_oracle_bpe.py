@@ -47,7 +47,7 @@ def test_pairs_that_overlap_count_each_time_and_merge_once() -> None:
     assert [(m.token, m.pair_count) for m in training.merges[:2]] == [("aa", 2), ("▁aa", 1)]
 
 
-def test_bytes_are_those_of_gpt2() -> None:
+def test_bytes_match_gpt2() -> None:
     assert len(set(symbols.BYTE_CHARACTERS)) == 256
     assert symbols.symbols("é", symbols.BYTES) == ["Ġ", "Ã", "©"]
     assert symbols.symbols(" the", symbols.BYTES) == ["Ġ", "t", "h", "e"]

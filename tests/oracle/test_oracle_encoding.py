@@ -33,7 +33,7 @@ VOCAB = [*oracle.SPECIAL_TOKENS, *"abcdefghij", "##b", "##c", ".", "'", "!", "do
     ],
     ids=str,
 )
-def test_what_cannot_be_cut_is_refused(
+def test_texts_that_cannot_be_truncated_are_refused(
     pair: str | None, options: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -53,7 +53,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], BertToken
 
 
 @given(st.lists(st.integers(0, len(VOCAB) + 19), max_size=12))
-def test_decoding_is_that_of_transformers(
+def test_decoding_matches_transformers(
     bert: tuple[list[str], BertTokenizerFast], ids: list[int]
 ) -> None:
     vocab, peer = bert

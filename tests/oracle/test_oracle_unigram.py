@@ -54,7 +54,7 @@ def test_the_best_cuts_are_the_best_of_all(word: str, scores: dict[str, float]) 
 
 
 @given(st.text("ab", min_size=1, max_size=7), SCORES)
-def test_expected_counts_are_those_of_all_ways(word: str, scores: dict[str, float]) -> None:
+def test_expected_counts_match_all_ways(word: str, scores: dict[str, float]) -> None:
     total = math.fsum(probability(cut, scores) for cut in ways(word, scores))
     wanted: Counter[str] = Counter()
     for cut in ways(word, scores):

@@ -145,7 +145,7 @@ def test_a_failed_call_leaves_a_finished_dataset_whole(tmp_path: Path, vocab: Pa
 
 
 @pytest.mark.parametrize("command", ["count", "train", "encode"])
-def test_invalid_utf8_is_replaced_and_told(tmp_path: Path, vocab: Path, command: str) -> None:
+def test_invalid_utf8_is_replaced_with_a_warning(tmp_path: Path, vocab: Path, command: str) -> None:
     texts = [b"bad \xff\xfe bytes", b"cut \xe6\xbc", b"fine"]
     (tmp_path / "in.jsonl").write_bytes(b"".join(b'{"text": "%s"}\n' % text for text in texts))
     outcome = run(command, tmp_path / "in.jsonl", tmp_path)
@@ -228,7 +228,7 @@ def test_no_word_table_half_a_one_and_another_directory_are_told_apart(
     assert fault().startswith(f"{words}/in.parquet: column 'word' is missing")
 
 
-def test_too_small_a_vocabulary_is_told_with_the_size_it_needs(tmp_path: Path) -> None:
+def test_too_small_a_vocabulary_names_the_size_it_needs(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "in.txt", ["ab ba"])
     outcome = run("train", shard, tmp_path, "--vocab-size", "8")
     assert outcome.status == 2

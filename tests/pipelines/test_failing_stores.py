@@ -104,7 +104,7 @@ def test_a_store_that_is_busy_is_asked_again(
 
 
 @pytest.mark.parametrize(("status", "calls"), [(404, 1), (401, 1), (429, 5), (503, 5)])
-def test_what_a_store_refuses_is_not_asked_again(
+def test_a_refused_request_is_not_repeated(
     monkeypatch: pytest.MonkeyPatch, status: int, calls: int
 ) -> None:
     monkeypatch.setattr(storage, "DELAYS", (0.0,) * 4)

@@ -75,7 +75,7 @@ def test_a_tokenizer_itself_can_be_given(tmp_path: Path, shard: str) -> None:
         pipelines.encode(shard, tokenizer=tok, output=tmp_path / "x", lowercase=True, quiet=True)
 
 
-def test_what_is_wrong_is_an_error_of_the_project(tmp_path: Path) -> None:
+def test_wrong_arguments_raise_errors_of_the_project(tmp_path: Path) -> None:
     with pytest.raises(wp.InputError, match=r"nothing\.txt: no such file"):
         pipelines.count(tmp_path / "nothing.txt", output=tmp_path / "words", quiet=True)
     with pytest.raises(wp.OptionError, match=r"^set `inputs`: files, globs or directories"):

@@ -56,9 +56,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("mine", ["x.txt", "words/part-00000.parquet", "job.json"])
-def test_what_was_there_before_the_work_is_never_deleted(
-    tmp_path: Path, corpus: Path, mine: str
-) -> None:
+def test_earlier_files_are_never_deleted(tmp_path: Path, corpus: Path, mine: str) -> None:
     file = tmp_path / "tok.work" / mine
     file.parent.mkdir(parents=True)
     file.write_text("precious")
@@ -347,7 +345,7 @@ def test_a_corpus_that_was_moved_is_known_again(tmp_path: Path, tokenizer: str) 
     assert "shards: 1 (1 finished before)" in outcome.out
 
 
-def test_with_smoothing_words_are_those_of_the_text_everywhere(tmp_path: Path) -> None:
+def test_with_smoothing_words_match_the_text_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     groups = ["en"] * 50 + ["de"] * 10
     pq.write_table(pa.table({"text": TEXTS, "language": groups}), path)
@@ -377,7 +375,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("kind", KEPT)
-def test_invalid_utf8_in_kept_columns_is_kept_counted_and_said(
+def test_invalid_utf8_in_kept_columns_is_kept_and_counted(
     tmp_path: Path, tokenizer: str, kind: str
 ) -> None:
     table = pa.table({"text": ["a", "b"], "other": KEPT[kind], "number": [1, 2]})

@@ -46,7 +46,7 @@ def test_a_shard_of_another_input_of_the_same_name_is_not_overwritten(
     assert len(manifest(tmp_path / "out")["shards"]) == 1
 
 
-def test_shards_of_inputs_not_given_now_stay_and_are_said(tmp_path: Path, shard: str) -> None:
+def test_shards_of_other_inputs_stay_and_are_reported(tmp_path: Path, shard: str) -> None:
     done("train", shard, "--output", tmp_path / "tok", "--vocab-size", 100)
     inputs = [write_shard(tmp_path / "in" / f"{name}.txt", [name]) for name in "ab"]
     encode = ["--tokenizer", tmp_path / "tok", "--output", tmp_path / "out"]

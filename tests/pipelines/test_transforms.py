@@ -49,7 +49,7 @@ def test_words_are_counted_as_the_reference_counts_them() -> None:
         assert_that(words, equal_to(list(oracle.count_words(texts).items())))
 
 
-def test_options_of_text_are_those_of_the_command() -> None:
+def test_options_of_text_match_the_command() -> None:
     with LocalPipeline() as pipeline:
         words = (
             pipeline
@@ -144,7 +144,7 @@ def test_ids_are_added_to_record_batches() -> None:
         assert_that(ids | beam.Map(lambda table: table.to_pydict()), equal_to([wanted]), label="t")
 
 
-def test_pairs_and_what_is_asked_for_beside_ids() -> None:
+def test_pairs_and_other_columns() -> None:
     options = {"max_length": 6, "columns": ["token_type_ids"]}
     with LocalPipeline() as pipeline:
         encoded = (

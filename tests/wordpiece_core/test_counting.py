@@ -82,7 +82,7 @@ plain_texts = st.lists(st.text("abC é.", max_size=30), max_size=10)
     st.sampled_from(["bert", "whitespace"]),
     st.sampled_from(STRING_TYPES),
 )
-def test_the_counts_are_those_of_the_words_of_tokenizers(
+def test_the_counts_match_the_words_of_tokenizers(
     texts: list[str], switches: Switches, pre_tokenizer: str, type_: pa.DataType
 ) -> None:
     words = counter(switches, pre_tokenizer)
@@ -91,7 +91,7 @@ def test_the_counts_are_those_of_the_words_of_tokenizers(
 
 
 @given(plain_texts, st.lists(st.integers(0, 10), max_size=4), st.integers(1, 40))
-def test_however_texts_are_batched_and_taken_every_word_comes_once(
+def test_every_word_is_counted_once_for_any_batches(
     texts: list[str], cuts: list[int], partitions: int
 ) -> None:
     words = counter()
@@ -141,7 +141,7 @@ def test_taking_empties_the_table() -> None:
     assert take(words) == {"a": 2}
 
 
-def test_totals_are_those_of_all_batches() -> None:
+def test_totals_match_all_batches() -> None:
     words = counter()
     words.count(pa.array(["ab é", None, ""]))
     words.count(pa.array([b"\xffa", None, b"b\xe2\x82!"], pa.binary()))

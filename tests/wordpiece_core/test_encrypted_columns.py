@@ -36,7 +36,7 @@ def test_encrypted_columns_are_named(tmp_path: Path, columns: list[str], algorit
 
 
 @pytest.mark.parametrize("columns", [["text"], []])
-def test_an_encrypted_footer_is_said_to_be_one(tmp_path: Path, columns: list[str]) -> None:
+def test_an_encrypted_footer_is_named(tmp_path: Path, columns: list[str]) -> None:
     path = write_encrypted(
         tmp_path / "a.parquet", TABLE, columns, plain_footer=False, algorithm="AES_GCM_V1"
     )

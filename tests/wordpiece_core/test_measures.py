@@ -111,7 +111,7 @@ TEXTS = st.lists(st.text(st.sampled_from("aabb é!?[]mskMASK" + ODD), max_size=3
 @pytest.mark.parametrize("options", OPTIONS)
 @example(texts=["aab aab\x0caab aab!!", "a[MASK]b [SEP]", "中a漢é中 e\u0301 e\u0301e"])
 @given(texts=TEXTS)
-def test_measures_are_those_of_whole_texts(options: dict[str, Any], texts: list[str]) -> None:
+def test_measures_match_whole_texts(options: dict[str, Any], texts: list[str]) -> None:
     found = measured(Tokenizer(VOCAB, **options), texts)
     assert found == plain_measures(bert(options), VOCAB.index("[UNK]"), texts)
 
@@ -156,7 +156,7 @@ def test_figures_are_ratios_of_the_sums() -> None:
     assert measure(tok, ["aab", "b"], [10, 9]).rare_tokens == 1
 
 
-def test_renyi_efficiency_is_that_of_its_definition() -> None:
+def test_renyi_efficiency_matches_its_definition() -> None:
     drawn = random.Random(1)
     counts = [drawn.randint(1, 10 ** drawn.randint(1, 15)) for _ in range(20)]
     letters = [chr(ord("a") + i) for i in range(20)]

@@ -96,7 +96,7 @@ UNHELD = {
 
 
 @pytest.mark.parametrize("token", UNHELD, ids=ascii)
-def test_what_a_line_of_vocab_txt_cannot_hold_is_refused_at_once(token: str) -> None:
+def test_tokens_that_vocab_txt_cannot_hold_are_refused(token: str) -> None:
     odd = token.strip("ab")
     for option in (
         {"special_tokens": ["[UNK]", token]},
@@ -128,7 +128,7 @@ READERS: dict[str, Callable[[Path], list[str]]] = {
 @pytest.mark.filterwarnings("ignore::wordpiece_core.FewerTokensWarning")
 @example("a\x07b")
 @example("a b")
-def test_what_is_taken_comes_back_the_same_from_every_reader(token: str) -> None:
+def test_accepted_tokens_survive_every_reader(token: str) -> None:
     options = {"special_tokens": [token, "[UNK]"], "continuing_prefix": token}
     try:
         vocab = wp.train({"xy": 1}, vocab_size=20, **options, initial_alphabet="z").vocab
@@ -190,7 +190,7 @@ def test_fewer_tokens_than_asked_for_are_a_warning() -> None:
 
 
 @pytest.mark.parametrize("table", [["ab"], "abc", [("ab", 1, 2)], [("\ud800", 1)], {"a": 2**70}])
-def test_what_is_no_word_table_is_an_input_error(table: object) -> None:
+def test_values_other_than_word_counts_are_input_errors(table: object) -> None:
     with pytest.raises(wp.InputError, match=r"word (counts|table)"):
         wp.train(table, vocab_size=20)
 

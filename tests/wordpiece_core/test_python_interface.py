@@ -47,7 +47,7 @@ def test_ids_and_texts_have_the_forms_of_tokenizers(saved: Path) -> None:
     assert ours.id_to_token(-1) is None
 
 
-def test_calls_and_other_names_are_those_of_transformers(saved: Path) -> None:
+def test_calls_and_other_names_match_transformers(saved: Path) -> None:
     ours, theirs = wp.Tokenizer.from_pretrained(saved), AutoTokenizer.from_pretrained(saved)
     assert ours("one text") == dict(theirs("one text"))
     assert ours(["one", "and two"]) == dict(theirs(["one", "and two"]))

@@ -105,7 +105,7 @@ def test_others_and_their_statistics_are_copied_as_they_are() -> None:
         assert new.statistics == old.statistics
 
 
-def test_ids_may_be_among_the_others_and_metadata_is_that_of_the_empty_file() -> None:
+def test_ids_may_be_among_the_others_and_metadata_matches_the_empty_file() -> None:
     table = pa.table({"input_ids": pa.array([[1], None], LIST_OF["int32"])})
     table = table.replace_schema_metadata({"key": "value"})
     file = written(table.schema, [(parquet(table), [])], None)
@@ -121,7 +121,7 @@ def test_ids_that_are_none_are_refused(bad: list[list[int | None]]) -> None:
         maker.pages([pa.array(bad, LIST_OF["int32"])])
 
 
-def test_what_does_not_fit_together_is_refused() -> None:
+def test_mismatched_parts_of_a_shard_are_refused() -> None:
     maker = IdPages(tokens=10, compression="zstd")
     pages = maker.pages([pa.array([[1]], LIST_OF["int32"])])
     schema = pa.schema([("n", pa.int64()), ("input_ids", LIST_OF["int32"])])
@@ -254,7 +254,7 @@ def test_chunks_whose_pages_do_not_add_up_are_not_copied(change: str) -> None:
         found.chunks(0, parts[:1])
 
 
-def test_rows_of_chunks_must_be_those_of_the_others() -> None:
+def test_chunks_need_equal_rows() -> None:
     copied = chunks(parquet(COLUMNS), COLUMNS.schema, "snappy")
     schema = COLUMNS.schema.append(pa.field("m", pa.int64()))
     file = ShardFile(parquet(schema.empty_table()), "input_ids", None)

@@ -55,7 +55,7 @@ def pieces(text: str, rules: pre_tokenizers.ByteLevel = BYTE_LEVEL) -> list[str]
 
 
 @pytest.mark.soak
-def test_gpt2_words_of_every_code_point_are_those_of_tokenizers() -> None:
+def test_gpt2_words_of_every_code_point_match_tokenizers() -> None:
     texts = rows("xc7")
     for text, found in zip(texts, words(texts), strict=True):
         assert found == pieces(text)
@@ -63,7 +63,7 @@ def test_gpt2_words_of_every_code_point_are_those_of_tokenizers() -> None:
 
 @given(st.lists(st.one_of(mixed, odd_text()), max_size=5))
 @example(["'s 's''s\n's  's", "a  \n b \t", "can't'VE'll'ld", " ", "\n\n", "x \u3000y\xa0 z"])
-def test_gpt2_words_are_those_of_tokenizers(texts: list[str]) -> None:
+def test_gpt2_words_match_tokenizers(texts: list[str]) -> None:
     assert words(texts) == [pieces(text) for text in texts]
 
 

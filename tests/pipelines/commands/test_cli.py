@@ -289,7 +289,7 @@ def test_an_output_among_the_inputs_is_not_read_again(tmp_path: Path, command: s
 
 
 @pytest.mark.parametrize("option", ["--runner=FlinkRunner", "--flink_master=local"])
-def test_an_option_of_beam_is_told_where_it_goes(option: str) -> None:
+def test_an_option_of_beam_is_named_with_its_place(option: str) -> None:
     outcome = wordpiece("count", "x", "--output", "y", option)
     assert outcome.status == 2
     assert f"options for Beam go after --, for example: -- {option.split('=')[0]}" in outcome.fault

@@ -90,7 +90,7 @@ def test_a_text_is_a_table_of_tokens_and_its_oddities_are_explained(vocab: Path)
     ],
     ids=str,
 )
-def test_what_is_shown(vocab: Path, args: list[str], said: str) -> None:
+def test_inspect_shows_tokens_and_reasons(vocab: Path, args: list[str], said: str) -> None:
     assert said in shown(vocab, *args)
 
 
@@ -151,7 +151,7 @@ def test_lines_of_standard_input_are_texts(
 # --- The call -------------------------------------------------------------------------------------
 
 
-def test_what_encode_would_write_is_shown(tmp_path: Path) -> None:
+def test_inspect_shows_the_ids_that_encode_writes(tmp_path: Path) -> None:
     texts = english(5)
     tokenizer = train_tokenizer(tmp_path, texts, "--vocab-size", "60", "--no-lowercase")
     found = objects(Path(tokenizer), *texts)

@@ -73,7 +73,7 @@ def test_packed_rows_are_shown(tmp_path: Path, tokenizer: str) -> None:
     assert row["text"].count("[SEP]") > 1
 
 
-def test_of_other_formats_only_the_figures_are_shown(tmp_path: Path, tokenizer: str) -> None:
+def test_other_formats_show_figures_only(tmp_path: Path, tokenizer: str) -> None:
     out = encoded(tmp_path, tokenizer, "--format", "megatron")
     about, *rows = done("inspect", out, "--json").out.splitlines()
     assert json.loads(about)["rows"] == 40

@@ -175,7 +175,7 @@ def test_wrong_arguments_for_beam_are_refused_first(tmp_path: Path, arg: str, re
     assert refused(tmp_path, *args).fault.startswith(f"arguments after --: {reason}")
 
 
-def test_a_vocabulary_taken_as_cased_is_said_on_one_line(tmp_path: Path) -> None:
+def test_a_vocabulary_taken_as_cased_is_a_warning_of_one_line(tmp_path: Path) -> None:
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nHello\nhello\n")
     shard = write_shard(tmp_path / "in.txt", ["Hello hello"])

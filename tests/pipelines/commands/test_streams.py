@@ -30,7 +30,7 @@ def with_memory(megabytes: int) -> Callable[[], None]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
-def test_too_little_memory_for_the_libraries_is_said_on_one_line(tmp_path: Path) -> None:
+def test_too_little_memory_for_the_libraries_is_one_line(tmp_path: Path) -> None:
     outcome = process(*count(tmp_path), preexec_fn=with_memory(100))
     assert outcome.fault.startswith("not enough memory: ")
     assert outcome.status == 1
@@ -52,7 +52,7 @@ def chained(error: Exception, cause: BaseException) -> Exception:
     ],
     ids=repr,
 )
-def test_too_little_memory_is_told_from_other_faults(
+def test_too_little_memory_differs_from_other_faults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     def fail(*_: object, **__: object) -> None:

@@ -77,7 +77,7 @@ def metrics(sums: dict[str, Any], texts: list[str], vocab_size: int) -> dict[str
     }
 
 
-def test_metrics_are_those_of_the_texts_of_a_group(corpus: Path, uncased: Path, bpe: Path) -> None:
+def test_metrics_match_the_texts_of_a_group(corpus: Path, uncased: Path, bpe: Path) -> None:
     places = [uncased, bpe]
     table = pipelines.compare(places, on=corpus, group_column="lang", quiet=True)
     rows = table.to_pylist()
@@ -103,7 +103,7 @@ def test_metrics_are_those_of_the_texts_of_a_group(corpus: Path, uncased: Path, 
         assert parity is None if group is None else parity >= 1
 
 
-def test_results_come_back_by_a_directory_of_which_nothing_is_left(
+def test_results_leave_nothing_in_the_work_directory(
     corpus: Path, uncased: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     temporary, work = tmp_path / "tmp", tmp_path / "work"

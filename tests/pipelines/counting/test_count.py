@@ -80,7 +80,7 @@ def test_parts_in_name_order_hold_the_table_in_order(tmp_path: Path, ending: str
     ],
     ids=str,
 )
-def test_text_options_are_those_of_tokenizers(tmp_path: Path, options: dict[str, object]) -> None:
+def test_text_options_match_tokenizers(tmp_path: Path, options: dict[str, object]) -> None:
     texts = multilingual(100)
     shard = write_shard(tmp_path / "shard.parquet", texts)
     done("count", shard, "--output", tmp_path / "words", *config(tmp_path, **options))

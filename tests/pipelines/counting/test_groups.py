@@ -93,7 +93,7 @@ def test_weights_are_known_to_the_last_bit() -> None:
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
 @pytest.mark.parametrize("exponent", [0, 0.7])
-def test_a_smoothed_table_is_that_of_plain_python(
+def test_a_smoothed_table_matches_plain_python(
     tmp_path: Path, ending: str, exponent: float
 ) -> None:
     rows = spoken()

@@ -94,7 +94,7 @@ def test_a_table_of_unknown_origin_is_taken_with_its_words_as_they_are(tmp_path:
     assert manifest(tmp_path / "sum")["words"] == sum(n for _, n in rows) + 5
 
 
-def test_text_options_are_those_of_the_merged_tables(tmp_path: Path) -> None:
+def test_text_options_match_the_merged_tables(tmp_path: Path) -> None:
     shards = [write_shard(tmp_path / f"{text}.txt", [text]) for text in ("Ab", "aB")]
     for i, shard in enumerate(shards):
         done("count", shard, "--no-lowercase", "--output", tmp_path / f"cased{i}")

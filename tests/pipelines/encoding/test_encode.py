@@ -76,7 +76,7 @@ def test_every_format_gives_the_ids_of_tokenizers(
     assert table["input_ids"].to_pylist() == expected
 
 
-def test_columns_on_request_are_those_of_tokenizers(tmp_path: Path, tokenizer: str) -> None:
+def test_columns_on_request_match_tokenizers(tmp_path: Path, tokenizer: str) -> None:
     texts = [*TEXTS, None]
     shard = write_shard(tmp_path / "shard.parquet", texts)
     wanted = ",".join([*OPTIONAL, "num_tokens"])
@@ -110,7 +110,7 @@ def test_columns_on_request_are_those_of_tokenizers(tmp_path: Path, tokenizer: s
     quick=2,
     ids=str,
 )
-def test_what_was_trained_is_encoded_and_everybody_loads_it(
+def test_a_trained_tokenizer_encodes_and_loads_in_other_libraries(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     tokenizer = train_tokenizer(

@@ -69,7 +69,7 @@ def call(source: Path, output: Path, *more: str) -> list[str | Path]:
     return ["encode", source, "--tokenizer", tokenizer, "--output", output, *more, *ONE_WORKER]
 
 
-def test_ids_are_those_of_the_library_and_one_line_says_what_is_slow(
+def test_ids_match_the_library_and_one_line_says_what_is_slow(
     source: Path, peer: Any, tmp_path: Path
 ) -> None:
     outcome = done(*call(source, tmp_path / "out"))
@@ -92,7 +92,7 @@ def test_a_dataset_that_was_killed_is_completed_with_the_same_bytes(
     assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
 
 
-def test_a_followed_dataset_is_that_of_a_batch_run(source: Path, tmp_path: Path) -> None:
+def test_a_followed_dataset_matches_a_batch_run(source: Path, tmp_path: Path) -> None:
     done(*call(source, tmp_path / "out", *FOLLOW))
     done(*call(source, tmp_path / "batch"))
     assert column(tmp_path / "out") == column(tmp_path / "batch")
@@ -113,7 +113,7 @@ def test_packed_and_shuffled_rows_have_all_tokens(source: Path, peer: Any, tmp_p
 
 
 @pytest.mark.filterwarnings("ignore::wordpiece_core.EncodedByLibraryWarning")
-def test_every_column_is_that_of_the_tokenizer(source: Path, tmp_path: Path) -> None:
+def test_every_column_matches_the_tokenizer(source: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"max_length": 12, "stride": 3, "columns": ENCODING_COLUMNS}
     options |= {"padding": True, "id_type": "uint16"}
     place, out = str(tmp_path / "tokenizer.json"), tmp_path / "out"
@@ -136,9 +136,7 @@ def test_a_transform_encodes_with_it(source: Path, peer: Any, tmp_path: Path) ->
         assert_that(ids, equal_to([tuple(row or ()) for row in theirs]))
 
 
-def test_what_only_other_tokenizers_can_do_is_refused_in_one_line(
-    source: Path, tmp_path: Path
-) -> None:
+def test_options_of_other_tokenizers_are_refused_in_one_line(source: Path, tmp_path: Path) -> None:
     place = tmp_path / "tokenizer.json"
     out = ("--output", tmp_path / "out")
     for args, text in (

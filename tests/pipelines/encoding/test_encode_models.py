@@ -69,7 +69,7 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
-def test_ids_alone_in_a_random_order_are_those_of_the_texts(
+def test_ids_alone_in_a_random_order_match_the_texts(
     trained: Trained, source: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -81,9 +81,7 @@ def test_ids_alone_in_a_random_order_are_those_of_the_texts(
     assert sorted(rows) == sorted(row for row in trained.ids(TEXTS) if row)
 
 
-def test_every_column_is_that_of_the_tokenizer(
-    trained: Trained, source: Path, tmp_path: Path
-) -> None:
+def test_every_column_matches_the_tokenizer(trained: Trained, source: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"max_length": 12, "stride": 3, "columns": ENCODING_COLUMNS}
     options |= {"padding": trained.kind != "gpt2", "add_special_tokens": not trained.plain}
     place, out = str(trained.place), tmp_path / "out"

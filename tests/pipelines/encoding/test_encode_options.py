@@ -73,7 +73,7 @@ def rows_of(encodings: list[Encoding]) -> dict[str, list[Any]]:
     }
 
 
-def test_pairs_are_those_of_tokenizers(
+def test_pairs_match_tokenizers(
     tmp_path: Path, tokenizer: str, theirs: Tokenizer, pairs: Path
 ) -> None:
     wanted = ["--text-column", "q", "--text-pair-column", "text", "--columns", ",".join(COLUMNS)]

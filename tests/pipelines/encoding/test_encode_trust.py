@@ -79,7 +79,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("name", "spoil", "reason", "row_group"), BAD.values(), ids=BAD)
-def test_a_bad_shard_stops_no_other_is_named_or_skipped(
+def test_a_bad_shard_is_named_or_skipped_and_stops_no_other(
     tmp_path: Path,
     source: Path,
     encode: Callable[..., Outcome],
@@ -165,7 +165,7 @@ def test_records_may_be_in_many_files(tmp_path: Path, tokenizer: str) -> None:
     assert files_below(tmp_path / "out") == files_below(tmp_path / "usual")
 
 
-def test_what_was_skipped_is_tried_again(
+def test_skipped_inputs_are_tried_again(
     tmp_path: Path, source: Path, tokenizer: str, encode: Callable[..., Outcome]
 ) -> None:
     for name in ("000.parquet", "002.parquet"):

@@ -114,7 +114,7 @@ def test_files_of_other_writers_are_written_anew_where_they_are_stored_otherwise
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
 @parametrize("threads", [1, 5], quick=1)
-def test_neither_threads_nor_what_the_kernel_writes_leave_a_trace_in_the_rows(
+def test_rows_do_not_depend_on_threads_or_on_the_writer_of_ids(
     tmp_path: Path,
     tokenizer: str,
     ending: str,

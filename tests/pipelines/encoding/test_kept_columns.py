@@ -39,7 +39,7 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_kept_columns_are_those_of_the_input_for_any_reader(
+def test_kept_columns_match_the_input_for_any_reader(
     tmp_path: Path, tokenizer: Path, how: str
 ) -> None:
     names = [f"k{number}" for number in range(len(UNUSUAL))]

@@ -118,7 +118,7 @@ def write_layout(directory: Path, names: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("names", LAYOUTS, ids=" ".join)
 @parametrize("how", [(), *RESHARDED[:2]], quick=2)
-def test_splits_are_those_of_the_inputs(
+def test_splits_match_the_inputs(
     tmp_path: Path, tokenizer: str, names: tuple[str, ...], how: tuple[str, ...]
 ) -> None:
     write_layout(tmp_path / "in", names)
@@ -198,7 +198,7 @@ def data_files(directory: Path) -> dict[str, list[str]]:
     }
 
 
-def test_splits_that_are_asked_for_mix_those_of_the_inputs_with_a_warning(
+def test_chosen_splits_mix_splits_of_the_inputs_with_a_warning(
     tmp_path: Path, tokenizer: str
 ) -> None:
     write_layout(tmp_path / "in", ("train.jsonl", "test.jsonl"))

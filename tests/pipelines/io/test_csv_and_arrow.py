@@ -57,7 +57,7 @@ def grouped(file: InputFile, column: str, group: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("ending", ["", ".gz"])
 @pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("a.tsv", "\t")])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_rows_are_those_of_pythons_reader(
+def test_rows_match_pythons_reader(
     tmp_path: Path, ending: str, name: str, delimiter: str, end: str
 ) -> None:
     data = csv_of(ROWS, delimiter, end).encode()
@@ -277,7 +277,7 @@ def test_texts_of_any_type_of_arrow_are_read(tmp_path: Path, text: pa.Array) -> 
     ],
     ids=lambda array: str(array.type),
 )
-def test_what_parquet_would_not_give_back_is_refused(tmp_path: Path, kept: pa.Array) -> None:
+def test_values_that_parquet_changes_are_refused(tmp_path: Path, kept: pa.Array) -> None:
     file = write(
         tmp_path / "a.arrow", ipc(pa.table({"text": ["a", "b", "c"], "k": kept}), False, 3)
     )
@@ -361,7 +361,7 @@ def test_a_text_may_be_in_an_object(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("value", ['"text"', "[1]"])
-def test_what_is_no_object_on_the_way_to_a_text_is_named(tmp_path: Path, value: str) -> None:
+def test_a_value_that_is_not_an_object_is_named(tmp_path: Path, value: str) -> None:
     lines = f'{{"a": {{"to": {{"body": "x"}}}}}}\n{{"a": {value}}}\n'
     file = write(tmp_path / "a.jsonl", lines)
     for call in (

@@ -84,7 +84,7 @@ def test_inputs_on_the_hub_are_read_as_local_ones(
 
 
 @pytest.mark.soak
-def test_what_is_not_on_the_hub_is_named_in_one_line(tmp_path: Path, endpoint: str) -> None:
+def test_a_name_missing_on_the_hub_is_one_line(tmp_path: Path, endpoint: str) -> None:
     env = environment(endpoint, tmp_path)
     for place in ("hf://datasets/owner/name/no.txt", "hf://datasets/owner/none/a.txt"):
         outcome = process("count", place, "--output", tmp_path / "out", env=env)
@@ -100,7 +100,7 @@ def test_a_hub_that_does_not_answer_is_a_fault_of_storage(tmp_path: Path) -> Non
 
 
 @pytest.mark.soak
-def test_outputs_on_the_hub_are_those_of_local_runs(tmp_path: Path) -> None:
+def test_outputs_on_the_hub_match_local_runs(tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
     (files / ".gitattributes").write_text("*.parquet filter=lfs\n")  # as every repository has it

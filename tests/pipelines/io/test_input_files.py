@@ -81,7 +81,7 @@ def test_relative_paths_and_file_uris_become_absolute_paths(
     assert resolve(["with space.txt"]) == resolve([f"file://{tree}/with%20space.txt"])
 
 
-def test_what_a_job_writes_among_its_inputs_is_not_read(tree: Path) -> None:
+def test_outputs_among_the_inputs_are_not_read(tree: Path) -> None:
     link = tree.with_name(f"{tree.name}-link")
     link.symlink_to(tree / "en")
 

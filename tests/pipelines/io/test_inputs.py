@@ -143,9 +143,7 @@ def small_files(folder: Path) -> list[inputs.InputFile]:
 
 
 @pytest.mark.parametrize("opened", [1, 2, 3])
-def test_of_very_many_files_some_are_looked_into_and_the_ranges_have_all_texts(
-    tmp_path: Path, opened: int
-) -> None:
+def test_only_some_of_many_files_are_opened_for_ranges(tmp_path: Path, opened: int) -> None:
     files = small_files(tmp_path)
     all_of_them = plan(files, "text")
     some = plan(files, "text", limits=Limits(opened_files=opened))
@@ -153,7 +151,7 @@ def test_of_very_many_files_some_are_looked_into_and_the_ranges_have_all_texts(
     assert texts_of(some) == texts_of(all_of_them) == ["a", None, "b", "c", "d", "e"]
 
 
-def test_what_is_wrong_with_a_file_that_was_not_looked_into_is_said_by_its_reader(
+def test_files_not_opened_for_ranges_have_the_same_errors(
     tmp_path: Path,
 ) -> None:
     write_parquet(tmp_path / "a.parquet", pa.table({"text": ["a"]}))

@@ -35,7 +35,7 @@ def refused(path: Path, data: bytes, reason: str = "") -> None:
 # --- Arrow ----------------------------------------------------------------------------------------
 
 
-def test_what_follows_a_stream_is_refused(tmp_path: Path) -> None:
+def test_bytes_after_a_stream_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.arrow"
     first = ipc(ONE, True)
     for more in (b"x", b"\0" * 64, ipc(TWO, False), ipc(TWO, True)):

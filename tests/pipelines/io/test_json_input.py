@@ -63,7 +63,7 @@ def test_encoding_reads_all_columns_of_json_lines(
         ]
 
 
-def test_json_types_are_those_of_the_whole_file(tmp_path: Path) -> None:
+def test_json_types_match_the_whole_file(tmp_path: Path) -> None:
     rows = [
         {"text": "a", "n": 1, "when": "2020-01-01", "tags": [], "meta": {"k": None}},
         {"text": None, "n": 1.5, "when": "soon", "tags": ["2021-05-05"], "meta": {"z": 1}},
@@ -272,7 +272,7 @@ def test_a_bad_json_line_is_an_error_that_says_about_where(
         ("null\n", " line 1: not a JSON object"),
     ],
 )
-def test_what_is_not_json_lines_is_refused(tmp_path: Path, data: str, reason: str) -> None:
+def test_json_that_is_not_lines_is_refused(tmp_path: Path, data: str, reason: str) -> None:
     file = write(tmp_path / "a.jsonl", data)
     assert reason in fault(lambda: texts(file))
     assert reason in fault(lambda: texts_of([Range(file, 0, None, 5)]))

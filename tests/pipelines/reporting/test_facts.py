@@ -61,7 +61,7 @@ def test_lists_do_not_depend_on_how_a_table_is_divided() -> None:
     assert notable(1) == notable(17) == notable(len(TABLE))
 
 
-def test_lists_are_those_of_plain_python() -> None:
+def test_lists_match_plain_python() -> None:
     found = notable(100)
     rows = [
         (row["word"], row["count"], LARGE.tokenize(row["word"]), SMALL.tokenize(row["word"]))
@@ -92,7 +92,7 @@ def test_lists_are_those_of_plain_python() -> None:
 
 
 @pytest.mark.parametrize("criterion", ["pmi", "frequency"])
-def test_vocabularies_at_sizes_are_those_of_trainings_of_that_size(criterion: str) -> None:
+def test_vocabularies_at_sizes_match_trainings_of_that_size(criterion: str) -> None:
     complete = train(dict(COUNTS), vocab_size=150, criterion=criterion)
     log = TrainingLog(complete.merges["token"].to_pylist())
     found = smaller_sizes(complete.tokenizer().spec, log)

@@ -111,7 +111,7 @@ def page_of(done: Report) -> Page:
 # --- Content --------------------------------------------------------------------------------------
 
 
-def test_the_metrics_are_those_of_the_text(full: Report, corpus: Path, tokenizer: Path) -> None:
+def test_the_metrics_match_the_text(full: Report, corpus: Path, tokenizer: Path) -> None:
     chunks = [chunk for text in TEXTS for chunk in text.split()]
     measures = measure(wp.Tokenizer.load(tokenizer), chunks, [1] * len(chunks))
     assert full.facts.on_text is not None

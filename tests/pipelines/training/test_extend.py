@@ -59,7 +59,7 @@ def all_but_run(directory: Path) -> dict[str, bytes]:
 # --- extend ---------------------------------------------------------------------------------------
 
 
-def test_the_vocabulary_is_that_of_plain_python_and_old_ids_stay(
+def test_the_vocabulary_matches_plain_python_and_old_ids_stay(
     tmp_path: Path, base: Path, domain: Path
 ) -> None:
     outcome = done("extend", base, domain, "--output", tmp_path / "out", "--new-tokens", "40")
@@ -139,7 +139,7 @@ def test_words_with_other_text_options_are_refused(
 # --- prune ----------------------------------------------------------------------------------------
 
 
-def test_pruning_is_that_of_plain_python_and_shows_its_cost(
+def test_pruning_matches_plain_python_and_shows_its_cost(
     tmp_path: Path, base: Path, domain: Path
 ) -> None:
     args = ["prune", base, domain, "--vocab-size", "90"]

@@ -56,7 +56,7 @@ def assert_is_reference(
     assert merges_of(tokenizer) == [merge._asdict() for merge in merges]
 
 
-def test_the_vocabulary_is_that_of_plain_python(tmp_path: Path) -> None:
+def test_the_vocabulary_matches_plain_python(tmp_path: Path) -> None:
     texts = english(150)
     shard = write_shard(tmp_path / "shard.parquet", texts)
     done("train", shard, "--output", tmp_path / "tok", "--vocab-size", "120", *ONE_WORKER)
@@ -78,9 +78,7 @@ def test_the_vocabulary_is_that_of_plain_python(tmp_path: Path) -> None:
     quick=3,
     ids=str,
 )
-def test_training_options_are_those_of_the_reference(
-    tmp_path: Path, options: dict[str, Any]
-) -> None:
+def test_training_options_match_the_reference(tmp_path: Path, options: dict[str, Any]) -> None:
     texts = english(60) + multilingual(40)
     shard = write_shard(tmp_path / "shard.txt", texts)
     args = ["--vocab-size", "320", *config(tmp_path, **options)]

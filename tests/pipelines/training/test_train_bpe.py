@@ -62,7 +62,7 @@ def assert_is_reference(tokenizer: Path, specified: Any) -> None:
     quick=2,
     ids=str,
 )
-def test_the_options_of_training_are_those_of_the_reference(
+def test_the_options_of_training_match_the_reference(
     tmp_path: Path, options: dict[str, Any], text: dict[str, Any]
 ) -> None:
     tokenizer = trained(tmp_path, TEXTS, 620, **options, **text)
@@ -141,7 +141,7 @@ def test_special_tokens_split_the_text_before_words_are_counted(tmp_path: Path) 
     assert {"endoftext", "<|"} <= {*vocab_of(tmp_path / "tok")}
 
 
-def test_a_word_table_says_at_which_tokens_its_text_was_split(tmp_path: Path) -> None:
+def test_a_word_table_records_the_tokens_that_split_its_text(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "shard.txt", [*WITH_ENDS, "a<end>b"])
     special = ["--special-tokens", "<|endoftext|>,<end>"]
     done("count", shard, "--pre-tokenizer", "gpt2", *special, "--output", tmp_path / "both")

@@ -16,7 +16,7 @@ from ..corpora import config, done, english, read_json, wordpiece
 SIZE = ["--model", "unigram", "--vocab-size", "150"]
 
 
-def test_the_pieces_are_those_of_a_training_in_memory(tmp_path: Path, shards: Path) -> None:
+def test_the_pieces_match_a_training_in_memory(tmp_path: Path, shards: Path) -> None:
     options = ["--model", "unigram", "--vocab-size", "500", "--byte-fallback"]
     done("train", shards, "--output", tmp_path / "tok", *options)
     words = list(count_words(english(300)).items())

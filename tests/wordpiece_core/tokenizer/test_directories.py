@@ -277,7 +277,7 @@ SEEDS = [range(40 * part, 40 * part + 40) for part in range(4)]
 
 
 @pytest.mark.parametrize("seeds", [*SEEDS, pytest.param(range(1000, 3000), marks=pytest.mark.soak)])
-def test_ids_of_directories_are_those_of_auto_tokenizer(tmp_path: Path, seeds: range) -> None:
+def test_ids_of_directories_match_auto_tokenizer(tmp_path: Path, seeds: range) -> None:
     found = [check_directory(seed, tmp_path / str(seed)) for seed in seeds]
     assert found.count("equal") > len(seeds) / 2
 
@@ -339,9 +339,7 @@ def test_without_transformers_a_class_is_named(tmp_path: Path) -> None:
     ],
     ids=["unigram", "bpe"],
 )
-def test_an_unknown_token_that_is_no_added_token_stays_that(
-    tmp_path: Path, model: dict[str, Any]
-) -> None:
+def test_an_unknown_token_that_is_not_added_stays_so(tmp_path: Path, model: dict[str, Any]) -> None:
     value = {"version": "1.0", "added_tokens": [], "normalizer": {"type": "NFC"}, "model": model}
     (tmp_path / "tokenizer.json").write_text(json.dumps(value))
     first = wp.Tokenizer.load(tmp_path / "tokenizer.json")

@@ -135,7 +135,7 @@ def test_sequences_are_encoded_whole_and_in_part(options: TextOptions, text: str
 
 
 @pytest.mark.parametrize("options", TEXT_OPTIONS, ids=str)
-def test_words_around_the_limit_are_unknown_where_tokenizers_has_them_so(
+def test_words_around_the_limit_are_unknown_as_in_tokenizers(
     options: TextOptions,
 ) -> None:
     texts = []
@@ -175,7 +175,7 @@ def test_threads_and_slices_do_not_change_rows() -> None:
 # --- Against the plain reference ------------------------------------------------------------------
 
 
-def test_random_cases_are_those_of_the_reference_and_of_tokenizers() -> None:
+def test_random_cases_match_the_reference_and_tokenizers() -> None:
     for seed in range(60):
         rng = Random(seed)
         assert faults(random_case(rng), rng.choice([1, 1, 2])) == [], seed
@@ -212,7 +212,7 @@ FOUND = [
 
 
 @pytest.mark.parametrize("case", [case for _, case in FOUND], ids=[name for name, _ in FOUND])
-def test_what_was_wrong_stays_right(case: Case) -> None:
+def test_cases_found_by_fuzzing_are_correct(case: Case) -> None:
     assert faults(case, 1) == []
     rows: Rows = by_reference(case).rows
     assert any(row and row["num_tokens"] > 2 for row in rows)

@@ -50,7 +50,7 @@ def test_a_path_on_disk_wins(tmp_path: Path) -> None:
     assert wp.Tokenizer.load("hf://some/name").vocab == VOCAB
 
 
-def test_what_is_no_name(tmp_path: Path) -> None:
+def test_paths_are_not_names_on_the_hub(tmp_path: Path) -> None:
     for path in ("/some/name", "./name", "a/b/c", "vocab.txt", "x.model", "s3://some/name"):
         assert hub_name(path) is None
     for path in ("hf://datasets/some", "hf://some/name/vocab.txt"):

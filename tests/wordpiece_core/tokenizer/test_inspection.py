@@ -39,7 +39,7 @@ texts = st.lists(odd_text(6) | st.sampled_from([*VOCAB, " ", "a" * 9, "[SEP"]), 
 
 
 @given(texts, st.booleans(), st.sampled_from(["word", "character"]), st.integers(1, 8))
-def test_tokens_are_those_of_encoding_and_words_those_of_tokenizers(
+def test_tokens_match_encoding_and_words_match_tokenizers(
     text: str, lowercase: bool, scope: str, most: int
 ) -> None:
     options: dict[str, Any] = {"lowercase": lowercase, "max_word_length": most}
@@ -136,7 +136,7 @@ def test_each_unknown_character_has_its_reason_where_they_are_unknown_alone() ->
     assert misfits == [(1, ("a",)), (3, ("##z",))]
 
 
-def test_words_over_the_limit_are_told_so() -> None:
+def test_words_over_the_limit_are_named() -> None:
     for length in (100, 101):
         (word,) = inspect("a" * length).words
         assert (word.too_long, len(word.normalized), word.misfits) == (length > 100, length, ())
@@ -151,7 +151,7 @@ def test_any_continuing_prefix_is_followed() -> None:
 
 
 @given(st.dictionaries(st.text("ab", min_size=1, max_size=3), st.integers(-9, 0), min_size=1))
-def test_the_two_best_segmentations_are_those_of_all(scores: dict[str, int]) -> None:
+def test_the_two_best_segmentations_match_all(scores: dict[str, int]) -> None:
     model = Unigram([0.0, *map(float, scores.values())])
     reasoner = Reasoner(TokenizerSpec(["[UNK]", *scores], model=model))
 

@@ -57,7 +57,7 @@ def library(kind: str) -> tuple[Callable[[str], list[int]], Callable[..., str]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ids_are_those_of_the_library(kind: str) -> None:
+def test_ids_match_the_library(kind: str) -> None:
     ours = wp.Tokenizer.load(files(kind))
     path = tokenizer_json(kind)
     if path and not ours.spec.library and kind != WITHOUT_ENDS:
@@ -73,7 +73,7 @@ def test_ids_are_those_of_the_library(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_text_of_ids_is_that_of_the_library(kind: str) -> None:
+def test_text_of_ids_matches_the_library(kind: str) -> None:
     ours, (encode, decode) = wp.Tokenizer.load(files(kind)), library(kind)
     draw = random.Random(1)
     rows = [

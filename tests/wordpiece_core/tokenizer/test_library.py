@@ -95,7 +95,7 @@ OPTIONS = (
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("given_options", OPTIONS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_are_those_of_the_library(
+def test_rows_match_the_library(
     tmp_path: Path, kind: str, given_options: dict[str, Any], pairs: bool, threads: int
 ) -> None:
     tokenizer = loaded(KINDS[kind], tmp_path)
@@ -147,7 +147,7 @@ def test_counts_of_words_are_without_special_tokens(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(texts=st.lists(st.text(st.sampled_from("the <s>é" + ODD), max_size=20), max_size=4))
-def test_ids_of_odd_texts_are_those_of_the_library(kind: str, texts: list[str]) -> None:
+def test_ids_of_odd_texts_match_the_library(kind: str, texts: list[str]) -> None:
     value = KINDS[kind].to_str()
     tokenizer = wp.Tokenizer.from_spec(library_spec(json.loads(value), value, "x", wp.InputError()))
     assert tokenizer.encode_batch(texts).to_pylist() == [
@@ -242,7 +242,7 @@ def test_truncation_and_padding_of_the_file_are_options_of_the_call(tmp_path: Pa
     assert rows.to_pylist() == [[2, the, fox, 3], [2, the, 3, 1]]
 
 
-def test_roles_are_those_of_the_config_or_the_usual_ones(tmp_path: Path) -> None:
+def test_roles_match_the_config_or_the_usual_ones(tmp_path: Path) -> None:
     tokenizer = loaded(KINDS["word level"], tmp_path)
     roles = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}
     assert {name: tokenizer.role_id(f"{name}_token") for name in roles} == roles
@@ -303,7 +303,7 @@ def test_ids_beyond_uint16_are_refused(tmp_path: Path) -> None:
         tokenizer.encode_table(["a"], options=options)
 
 
-def test_what_the_library_cannot_encode_names_the_text(tmp_path: Path) -> None:
+def test_a_text_that_the_library_cannot_encode_is_named(tmp_path: Path) -> None:
     tokenizer = loaded(Tokenizer(models.Unigram([("a", -1.0)], None, False)), tmp_path)
     with pytest.raises(wp.InputError, match=r"^text 2: the library tokenizers cannot encode it \("):
         tokenizer.encode_batch(["a", None, "b", "a"])

@@ -107,7 +107,7 @@ def plain_of_spaced(peer: Any, unk_id: int | None, texts: list[str]) -> dict[str
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_measures_are_those_of_whole_texts(kind: str) -> None:
+def test_measures_match_whole_texts(kind: str) -> None:
     foreign = of_library(KINDS[kind])
     texts = multilingual(80, seed=1)
     assert measured(foreign, texts) == plain_of_spaced(KINDS[kind], foreign.unk_id, texts)
@@ -116,7 +116,7 @@ def test_measures_are_those_of_whole_texts(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["byte-level BPE", "WordPiece"])
 @example(texts=["añb 日本 \0\x0c 👩🏽 x"])
 @given(texts=st.lists(st.text(st.sampled_from("ab é" + ODD), max_size=20), max_size=4))
-def test_measures_of_odd_characters_are_those_of_whole_texts(kind: str, texts: list[str]) -> None:
+def test_measures_of_odd_characters_match_whole_texts(kind: str, texts: list[str]) -> None:
     foreign = of_library(KINDS[kind])
     assert measured(foreign, texts) == plain_of_spaced(KINDS[kind], foreign.unk_id, texts)
 

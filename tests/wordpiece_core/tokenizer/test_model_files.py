@@ -78,7 +78,7 @@ def test_scores_that_need_64_bits_are_not_written_for_sentencepiece(tmp_path: Pa
     assert not (saved(replace(spec, model=Unigram(scores)), tmp_path) / "spiece.model").exists()
 
 
-def test_files_are_those_that_a_model_has(tmp_path: Path) -> None:
+def test_a_model_writes_its_own_files(tmp_path: Path) -> None:
     usual = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
     for kind in OWN:
         names = {path.name for path in saved(own_spec(kind), tmp_path / kind).iterdir()}
@@ -96,7 +96,7 @@ def test_a_vocabulary_beside_that_is_another_is_refused(tmp_path: Path) -> None:
         wp.Tokenizer.load(tmp_path)
 
 
-def test_five_special_tokens_are_those_of_bert(tmp_path: Path) -> None:
+def test_five_special_tokens_match_bert(tmp_path: Path) -> None:
     spec = read_tokenizer(str(saved(own_spec("mark"), tmp_path)))
     assert spec.special_tokens == BERT_FIVE
     assert {*spec.roles.values()} == {*BERT_FIVE}

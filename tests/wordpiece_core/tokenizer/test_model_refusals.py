@@ -152,7 +152,7 @@ def test_version_2_is_refused_with_what_to_give(tmp_path: Path) -> None:
             wp.Tokenizer.load(place)
 
 
-def test_what_is_no_model_of_sentencepiece(tmp_path: Path) -> None:
+def test_other_files_are_not_models_of_sentencepiece(tmp_path: Path) -> None:
     for data in (b"", b"\xff\xff", b"no model"):
         (tmp_path / "it.model").write_bytes(data)
         with pytest.raises(wp.InputError, match="not a sentencepiece model"):

@@ -181,9 +181,7 @@ def test_encoded_batches_are_packed_as_they_are(id_type: str, threads: int) -> N
         ([[1]], "expected an Arrow array of lists"),
     ],
 )
-def test_what_are_no_ids_of_the_vocabulary_is_refused_and_changes_nothing(
-    ids: Any, said: str
-) -> None:
+def test_ids_outside_the_vocabulary_are_refused_and_change_nothing(ids: Any, said: str) -> None:
     packer = Packer(Tokenizer(VOCAB), EncodingOptions(max_length=5))
     packer.add(pa.array([[2]], pa.list_(pa.int32())), 0)
     with pytest.raises(wp.InputError, match=said):

@@ -139,7 +139,7 @@ def test_offsets_of_unknown_tokens_are_trimmed() -> None:
     assert_same(value, ["a ☃", " ☃ a", "☃  ☃b☃ ", "é ☃ é"])
 
 
-def test_what_is_found_in_white_space_that_is_taken() -> None:
+def test_added_tokens_inside_stripped_white_space_are_found() -> None:
     contents = ["\n", "\n\n", "<s>", " x"]
     value = of_letters(*contents, "a")
     parts = ["\n", "\n", " ", "<s>", " x", "a", "☃"]
@@ -160,7 +160,7 @@ def test_what_is_found_in_white_space_that_is_taken() -> None:
 
 @pytest.mark.parametrize("pattern", ["^", r"\b", "(?=a)", "x*"])
 @pytest.mark.parametrize("scheme", [None, "first", "always"])
-def test_what_is_put_in_behind_an_added_token_is_there(scheme: str | None, pattern: str) -> None:
+def test_text_inserted_after_an_added_token_is_kept(scheme: str | None, pattern: str) -> None:
     value = of_letters("a", "b", "▁") | {"added_tokens": [added("<s>", 1)]}
     value["normalizer"] = {"type": "Replace", "pattern": {"Regex": pattern}, "content": "b"}
     if scheme is not None:

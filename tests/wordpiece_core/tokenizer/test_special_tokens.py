@@ -35,7 +35,7 @@ def test_special_tokens_of_unigram_do_not_come_out_of_untrusted_text() -> None:
     assert {*"</padunkextr_1>"} & letters  # the text is there
 
 
-def test_letters_of_unicode_16_and_17_are_those_of_tokenizers() -> None:
+def test_letters_of_unicode_16_and_17_match_tokenizers() -> None:
     letters = "\ua7cb\ua7da\ua7ce\U00010d50\ua7dc\u1c89İ"
     lowercase = "\u0264\ua7db\ua7cf\U00010d70\u019b\u1c8ai"
     vocab = ["[UNK]", *lowercase, *(f"##{c}" for c in lowercase), "ª", "ª\u0897"]

@@ -84,9 +84,7 @@ def of_tiktoken(name: str, monkeypatch: pytest.MonkeyPatch) -> tiktoken.Encoding
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
-def test_ids_are_those_of_tiktoken(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ids_match_tiktoken(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = of_tiktoken(name, monkeypatch)
     path = tmp_path / f"{name}.tiktoken"
     path.write_text(text_of(RANKS))
@@ -112,7 +110,7 @@ def test_a_written_tokenizer_has_the_same_ids(tmp_path: Path) -> None:
     assert again(texts)["input_ids"] == ours(texts)["input_ids"]
 
 
-def test_tokens_may_come_before_those_that_they_are_merged_of(tmp_path: Path) -> None:
+def test_tokens_may_precede_their_parts(tmp_path: Path) -> None:
     rng = random.Random(3)
     for _ in range(6):
         late = {bytes(rng.choices(b"xyz.", k=rng.randrange(2, 7))) for _ in range(12)}
@@ -223,7 +221,7 @@ def test_a_tekken_file_has_its_special_tokens_first(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_encoding_is_one_line(
+def test_an_unknown_encoding_is_one_line(
     name: str, text: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / name

@@ -46,7 +46,7 @@ def test_both_scopes_of_unknown_are_the_references(word: str, scope: str) -> Non
 @pytest.mark.parametrize(
     "kind", [pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()]
 )
-def test_arrays_of_any_kind_of_text_are_taken(vocab: list[str], kind: pa.DataType) -> None:
+def test_arrays_of_any_text_type_are_accepted(vocab: list[str], kind: pa.DataType) -> None:
     tok = wp.Tokenizer(vocab)
     texts = pa.array([*TEXTS, None])
     assert tok.encode_batch(texts.cast(kind)).equals(tok.encode_batch(texts))
@@ -69,7 +69,7 @@ def test_a_published_vocabulary_is_loaded_with_the_options_given(tmp_path: Path)
     assert wp.Tokenizer.load(tmp_path, lowercase=False).tokenize("A a") == ["A", "a"]
 
 
-def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
+def test_files_other_than_tokenizers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(wp.InputError, match="no tokenizer"):
         wp.Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").write_text('{"model": {"type": "WordLevel"}}')
@@ -100,7 +100,7 @@ def test_a_wrong_option_is_named(vocab: object, options: dict[str, object], said
         wp.Tokenizer(vocab, **options)
 
 
-def test_what_is_no_string_is_an_input_error() -> None:
+def test_values_other_than_text_are_input_errors() -> None:
     with pytest.raises(wp.InputError, match="texts"):
         wp.Tokenizer(["[UNK]"]).encode_batch([1])
     with pytest.raises(wp.InputError, match="token 3 is not a string"):

@@ -107,7 +107,7 @@ BERT_PROCESSING = {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]
         lambda j: j.update(post_processor=BERT_PROCESSING | {"cls": ["[SEP]", 3]}),
     ],
 )
-def test_what_is_read_gives_the_ids_of_tokenizers(tmp_path: Path, change: Change) -> None:
+def test_changed_files_have_the_ids_of_tokenizers(tmp_path: Path, change: Change) -> None:
     assert_same(json.loads(changed(tmp_path, change).read_text()), TEXTS)
 
 
@@ -133,7 +133,9 @@ def test_what_is_read_gives_the_ids_of_tokenizers(tmp_path: Path, change: Change
         (lambda j: j["model"].update(continuing_subword_prefix=None), "is None, not a string"),
     ],
 )
-def test_what_is_not_known_here(tmp_path: Path, change: Change, reason: str) -> None:
+def test_unknown_parts_are_refused_or_left_to_the_library(
+    tmp_path: Path, change: Change, reason: str
+) -> None:
     path = changed(tmp_path, change)
     for name in ("vocab.txt", "tokenizer_config.json", "special_tokens_map.json"):
         (tmp_path / name).unlink()
@@ -184,7 +186,7 @@ def check_read_or_refused(directory: Path, name: str, reason: str | None, **opti
         ("special_tokens_map.json", {"cls_token": "[CLS]", "bos_token": None}, None),
     ],
 )
-def test_files_beside_the_vocabulary_are_heard(
+def test_files_next_to_the_vocabulary_are_used(
     tmp_path: Path, name: str, value: object, reason: str | None
 ) -> None:
     directory = with_file(tmp_path, name, value, whole=False)
@@ -321,7 +323,7 @@ def bare(tmp_path: Path, *tokens: str) -> Path:
     return path
 
 
-def test_a_vocabulary_with_capital_letters_is_taken_as_cased_and_that_is_said(
+def test_a_vocabulary_with_capital_letters_is_taken_as_cased_with_a_warning(
     tmp_path: Path,
 ) -> None:
     letters = [*"BÉRTbérteu", *(f"##{c}" for c in "BÉRTbérteu"), "Bert", "##RT", "été", "Été"]
@@ -345,7 +347,7 @@ def test_a_vocabulary_with_capital_letters_is_taken_as_cased_and_that_is_said(
     "token", ["[unused1]", "[ENTITY]", "<S>", "東京", "ß", "ſ", "ʼn", "##é", "ǰ"]
 )
 @pytest.mark.filterwarnings("error")
-def test_what_a_lowercased_text_can_give_makes_no_vocabulary_cased(
+def test_tokens_of_lowercased_text_do_not_make_a_vocabulary_cased(
     tmp_path: Path, token: str
 ) -> None:
     tokenizer = wp.Tokenizer.load(bare(tmp_path, "a", token))
@@ -423,7 +425,7 @@ def test_a_file_too_deep_is_an_input_error(tmp_path: Path, depth: int) -> None:
         path.write_text(text)
 
 
-def test_a_type_that_is_none_is_named(tmp_path: Path) -> None:
+def test_an_unknown_type_is_named(tmp_path: Path) -> None:
     path = changed(tmp_path, lambda j: j["pre_tokenizer"].update(type=[1]))
     with pytest.raises(wp.InputError, match="not an object with a type; and the library"):
         wp.Tokenizer.load(path)

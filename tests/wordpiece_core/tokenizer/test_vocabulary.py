@@ -32,7 +32,7 @@ VOCABULARIES = st.lists(TOKENS.filter(lambda token: token[-1] not in WHITE_SPACE
 
 
 @given(VOCABULARIES)
-def test_what_is_written_is_read_again_token_for_token(tokens: list[str]) -> None:
+def test_written_vocabularies_are_read_back(tokens: list[str]) -> None:
     text = vocabulary_text(tokens, "vocab.txt")
     assert text.count("\n") == len(tokens)
     assert parse_vocabulary(text, "vocab.txt") == tokens
@@ -44,7 +44,7 @@ def test_only_a_line_feed_ends_a_line() -> None:
     assert parse_vocabulary("\n".join(odd), "vocab.txt") == odd
 
 
-def test_white_space_at_the_end_of_a_line_is_none_of_the_token() -> None:
+def test_white_space_at_the_end_of_a_line_is_not_part_of_the_token() -> None:
     lines = ["[UNK]\r", "a ", " b\t", "c\u3000\r\r", "d\x1c", "e f"]
     tokens = ["[UNK]", "a", " b", "c", "d\x1c", "e f"]
     assert parse_vocabulary("\n".join(lines), "vocab.txt") == tokens
@@ -54,7 +54,7 @@ def test_white_space_at_the_end_of_a_line_is_none_of_the_token() -> None:
         assert WordPiece.read_file(file.name) == {token: i for i, token in enumerate(tokens)}
 
 
-def test_crlf_line_ends_are_taken() -> None:
+def test_crlf_line_ends_are_accepted() -> None:
     assert parse_vocabulary("[UNK]\r\na\r\n##b\r\n", "vocab.txt") == ["[UNK]", "a", "##b"]
     with pytest.raises(wp.InputError, match=r"^v\.txt line 3: token 'a' is already on line 2"):
         parse_vocabulary("[UNK]\r\na\r\na", "v.txt")
@@ -81,7 +81,7 @@ def test_a_path_that_no_file_can_have_is_an_input_error() -> None:
             wp.Tokenizer.load(path)
 
 
-def test_tokens_given_in_python_are_checked_as_those_of_a_file() -> None:
+def test_tokens_given_in_python_are_checked_like_a_file() -> None:
     for tokens, reason in {
         (): "vocab: the vocabulary is empty",
         ("a",): r"vocab: no \[UNK\] token",
@@ -137,7 +137,7 @@ def test_the_digest_does_not_depend_on_how_special_tokens_are_listed(tmp_path: P
 
 
 @pytest.mark.parametrize("options", [{}, {"lowercase": False}], ids=str)
-def test_the_digest_is_of_what_is_done_however_it_is_said(options: dict[str, bool]) -> None:
+def test_equivalent_tokenizers_have_one_digest(options: dict[str, bool]) -> None:
     vocab = ["[UNK]", "a"]
     stripped = options.get("lowercase", True)
     said = wp.Tokenizer(vocab, **options, strip_accents=stripped)

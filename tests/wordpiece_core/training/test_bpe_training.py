@@ -103,7 +103,7 @@ def test_the_budget_of_a_round_does_not_change_the_result(
 
 
 @given(word_tables("ab ", "é a", "\na "))
-def test_the_pieces_of_gpt2_are_taken_as_they_are(table: dict[str, int]) -> None:
+def test_the_pieces_of_gpt2_are_not_split(table: dict[str, int]) -> None:
     options: dict[str, Any] = {"model": "bpe", "vocab_size": 290, **BYTES}
     mine = wp.train(table, pre_tokenizer="gpt2", **options)
     assert_equal(mine, bpe_training.train(table, 290, add_space=False, **BYTES))

@@ -161,7 +161,7 @@ def test_new_tokens_take_the_free_slots_in_their_order() -> None:
         ({"new_tokens": 0}, "new_tokens: 0 is not a whole number"),
     ],
 )
-def test_what_cannot_be_is_refused(given: dict[str, Any], message: str) -> None:
+def test_impossible_extensions_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         wp.extend(wp.Tokenizer(["[UNK]", "a", "##b"]), {"xyb": 1}, **given)
     slots = wp.Tokenizer(["[UNK]", "[unused0]"])
@@ -175,7 +175,7 @@ def test_fewer_tokens_are_a_warning() -> None:
         assert wp.extend(tok, {"ab": 1}, new_tokens=9).new_tokens == ["ab"]
 
 
-def test_what_is_saved_is_the_tokenizer(tmp_path: Path) -> None:
+def test_a_saved_extension_is_the_tokenizer(tmp_path: Path) -> None:
     result = wp.extend(wp.Tokenizer(["[UNK]", "a", "##b"]), {"ab": 1}, new_tokens=1)
     assert str(tmp_path / "merges.parquet") in result.save(tmp_path)
     assert wp.Tokenizer.load(tmp_path).vocab == ["[UNK]", "a", "##b", "ab"]

@@ -53,7 +53,7 @@ def counted(text: wp.TextOptions, rows: list[str]) -> Counter[str]:
 
 @pytest.mark.parametrize("names", [*SINGLE, *COMBINED], ids=str)
 @pytest.mark.parametrize("normalizer", [(), ("nfkc", "lowercase"), ("nfd", "strip_accents")])
-def test_counted_words_are_those_of_tokenizers(names: Any, normalizer: tuple[str, ...]) -> None:
+def test_counted_words_match_tokenizers(names: Any, normalizer: tuple[str, ...]) -> None:
     text = wp.TextOptions(pre_tokenizer=names, normalizer=normalizer)
     normalized, split = (part(kind, one) for kind, one in zip(KINDS, text.composed, strict=True))
     rows = texts(str(names))
@@ -185,7 +185,7 @@ def test_special_tokens_have_the_roles_that_are_given(corpus: str, tmp_path: Pat
         ({"normalizer": "nfe"}, "normalizer: 'nfe' is not one of nfc, nfd, nfkc"),
     ],
 )
-def test_what_does_not_fit_is_one_line(
+def test_mismatched_options_are_one_line(
     options: dict[str, Any], message: str, corpus: str, tmp_path: Path
 ) -> None:
     with pytest.raises(wp.OptionError, match=message):

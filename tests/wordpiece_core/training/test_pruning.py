@@ -63,7 +63,7 @@ def test_the_kernel_prunes_as_the_reference(
     ]
 
 
-def test_what_costs_least_is_dropped_and_not_what_is_used_least() -> None:
+def test_the_cheapest_tokens_are_dropped_not_the_rarest() -> None:
     # "##bc" is used more often than "xy", but each costs what its words would have more.
     vocab = ["[UNK]", *"axy", "##b", "##c", "##y", "##bc", "abc", "xy", "xyy"]
     table = {"abc": 5, "xbc": 4, "xy": 3, "xyy": 9}

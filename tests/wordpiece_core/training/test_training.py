@@ -223,7 +223,7 @@ NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<|bos|>", "<|eos|>", "<p
 
 
 @pytest.mark.parametrize("model", ["wordpiece", "bpe", "unigram"])
-def test_special_tokens_and_roles_of_any_names_are_those_of_transformers(
+def test_special_tokens_and_roles_of_any_names_match_transformers(
     tmp_path: Path, model: str
 ) -> None:
     for seed in range(4):

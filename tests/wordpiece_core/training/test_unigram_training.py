@@ -95,7 +95,7 @@ OPTIONS = st.fixed_dictionaries(
 
 @settings(max_examples=max(120, settings.default.max_examples))
 @given(TABLES, st.integers(0, 40), OPTIONS)
-def test_pieces_and_scores_are_those_of_the_reference(
+def test_pieces_and_scores_match_the_reference(
     table: dict[str, int], room: int, options: dict[str, Any]
 ) -> None:
     alphabet = {c for word in table for c in word}
@@ -107,7 +107,7 @@ def test_pieces_and_scores_are_those_of_the_reference(
 
 
 @given(TABLES, st.integers(2, 8), st.integers(1, 30), st.sampled_from([1, 2, 50]))
-def test_seeds_are_those_of_a_count_of_all_substrings(
+def test_seeds_match_a_count_of_all_substrings(
     table: dict[str, int], length: int, most: int, partitions: int
 ) -> None:
     runs = runs_of(table)
@@ -145,7 +145,7 @@ def test_the_words_of_real_text_give_the_pieces_of_the_reference(options: dict[s
     ],
     ids=str,
 )
-def test_the_options_of_training_are_those_of_the_reference(options: dict[str, Any]) -> None:
+def test_the_options_of_training_match_the_reference(options: dict[str, Any]) -> None:
     words = real_words(120)
     expected = list(unigram_training.train(words, 90, **options))
     assert quiet_train(words, vocab_size=90, **options).vocab == expected
@@ -247,7 +247,7 @@ def test_special_tokens_are_no_pieces() -> None:
     assert len(set(result.vocab)) == len(result.vocab)
 
 
-def test_too_small_a_vocabulary_and_too_few_pieces_are_said() -> None:
+def test_too_small_a_vocabulary_and_too_few_pieces_are_errors() -> None:
     with pytest.raises(OptionError, match="make it 8 or more, or set `limit_alphabet`"):
         wp.train({"ab": 1}, model="unigram", vocab_size=7)
     with pytest.raises(OptionError, match="represents a space"):

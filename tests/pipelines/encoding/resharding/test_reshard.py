@@ -186,7 +186,7 @@ def test_texts_are_split_by_their_hash(tmp_path: Path, tokenizer: str, source: P
     assert loaded["train"]["text"][:] == [text for text in texts if not is_test(text)]
 
 
-def test_a_split_without_rows_is_left_out_and_said(tmp_path: Path, tokenizer: str) -> None:
+def test_a_split_without_rows_is_left_out_with_a_warning(tmp_path: Path, tokenizer: str) -> None:
     write_shard(tmp_path / "in" / "a.jsonl", ["one text"])
     share = "0.000000001"
     call = ["encode", tmp_path / "in", "--tokenizer", tokenizer, "--splits"]
@@ -330,7 +330,7 @@ def test_rows_are_packed_across_inputs(
     assert seen + found["dropped_tokens"] == total
 
 
-def test_the_last_row_is_padded_if_told_so(tmp_path: Path, tokenizer: str, source: Path) -> None:
+def test_the_last_row_is_padded_on_request(tmp_path: Path, tokenizer: str, source: Path) -> None:
     args = ["--pack", "--max-length", "16", "--padding", "--columns", "attention_mask"]
     found = encode(source, tokenizer, tmp_path / "out", *args)
     assert found["dropped_tokens"] == 0
@@ -343,7 +343,7 @@ def test_the_last_row_is_padded_if_told_so(tmp_path: Path, tokenizer: str, sourc
 
 @pytest.mark.parametrize("kind", list(READERS))
 @parametrize("how", [ALL, ("--pack", "--max-length", "16", *ALL)], quick=1)
-def test_ids_alone_are_those_of_the_parquet_files(
+def test_ids_alone_match_the_parquet_files(
     tmp_path: Path, tokenizer: str, source: Path, kind: str, how: tuple[str, ...]
 ) -> None:
     found = encode(source, tokenizer, tmp_path / "ids", "--format", kind, *how)
@@ -367,7 +367,7 @@ def test_ids_alone_are_those_of_the_parquet_files(
     assert again["kept"] == again["shards"] > 1
 
 
-def test_datatrove_is_told_what_the_tokens_are(
+def test_files_for_datatrove_name_the_tokenizer(
     tmp_path: Path, tokenizer: str, source: Path
 ) -> None:
     found = encode(source, tokenizer, tmp_path / "one", "--format", "ds")
