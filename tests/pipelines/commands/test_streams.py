@@ -88,7 +88,7 @@ def test_functions_do_not_need_standard_error(
     assert pipelines.count(shard, output=tmp_path / "out").totals["rows"] == 2
 
 
-@pytest.mark.parametrize("locale", ["C", "POSIX"])
+@parametrize("locale", ["C", "POSIX"], quick=1)
 def test_names_of_files_are_utf8_in_every_locale(tmp_path: Path, locale: str) -> None:
     shard = write_shard(tmp_path / "\xfcbung" / "\xe4.jsonl", ["hello world"])
     ascii_names = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

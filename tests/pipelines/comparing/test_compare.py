@@ -17,6 +17,7 @@ from tokenizers import Tokenizer as Peer
 
 import pipelines
 from tests.pipelines.corpora import done, multilingual, wordpiece
+from tests.quick import parametrize
 from tests.wordpiece_core.test_measures import plain_measures
 from tests.wordpiece_core.tokenizer.test_library_measures import byte_level_bpe, plain_of_spaced
 from wordpiece_core import InputError, OptionError, Tokenizer
@@ -252,7 +253,7 @@ def test_the_graph_of_the_pipeline_has_no_vocabulary(
     assert max(map(len, graphs)) < 100_000
 
 
-@pytest.mark.parametrize(
+@parametrize(
     "options",
     [
         {},
@@ -260,6 +261,7 @@ def test_the_graph_of_the_pipeline_has_no_vocabulary(
         {"model": "bpe", "word_boundary": "bytes", "pre_tokenizer": "gpt2", "lowercase": False},
     ],
     ids=["wordpiece", "bpe", "bytes"],
+    quick=1,
 )
 def test_smaller_sizes_have_the_metrics_of_trainings_of_these_sizes(
     corpus: Path, tmp_path: Path, options: dict[str, Any]

@@ -12,6 +12,7 @@ import pipelines
 import wordpiece_core as wp
 from tests import oracle
 
+from ...quick import parametrize
 from ..corpora import ONE_WORKER, done, english, manifest, write_shard
 from ..id_files import READERS
 
@@ -79,7 +80,7 @@ def arguments(marks: dict[str, Any]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("format", ["parquet", "megatron", "ds"])
+@parametrize("format", ["parquet", "megatron", "ds"], quick=2)
 @pytest.mark.parametrize(("marks", "length"), [("append", None), ("both", 12), ("prepend", 12)])
 def test_each_text_has_its_tokens_in_every_format(
     tmp_path: Path, gpt: Path, source: Path, format: str, marks: str, length: int | None
@@ -94,7 +95,7 @@ def test_each_text_has_its_tokens_in_every_format(
     assert manifest(tmp_path / "out")["tokens"] == sum(len(row) for row in wanted if row)
 
 
-@pytest.mark.parametrize("format", ["parquet", "megatron", "ds"])
+@parametrize("format", ["parquet", "megatron", "ds"], quick=2)
 @pytest.mark.parametrize(
     ("marks", "special"), [("append", True), ("append", False), ("both", False)]
 )

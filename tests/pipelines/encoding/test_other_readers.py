@@ -68,7 +68,7 @@ def test_every_reader_opens_the_directory(
     assert {name: read(out) for name, read in READERS.items()} == dict.fromkeys(READERS, 60)
 
 
-@pytest.mark.parametrize("how", [(), ("--shard-size", "1MiB"), ("--shuffle", "3")])
+@parametrize("how", [("--shuffle", "3"), (), ("--shard-size", "1MiB")], quick=1)
 @pytest.mark.parametrize("when", [r"written .*/b\.parquet", r"written .*\.manifest", "deleted"])
 def test_no_reader_takes_an_unfinished_dataset_for_a_complete_one(
     tmp_path: Path, tokenizer: str, how: tuple[str, ...], when: str
@@ -117,7 +117,7 @@ def write_layout(directory: Path, names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("names", LAYOUTS, ids=" ".join)
-@parametrize("how", [(), *RESHARDED[:2]], quick=2)
+@parametrize("how", [(), *RESHARDED[:2]], quick=1)
 def test_splits_match_the_inputs(
     tmp_path: Path, tokenizer: str, names: tuple[str, ...], how: tuple[str, ...]
 ) -> None:
@@ -300,7 +300,7 @@ def ordered(rows: list[dict[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("nulls", [False, True])
-@pytest.mark.parametrize("how", [(), *RESHARDED[:2]])
+@parametrize("how", [(), *RESHARDED[:2]], quick=1)
 def test_keys_of_directories_are_columns(
     tmp_path: Path, tokenizer: str, how: tuple[str, ...], nulls: bool
 ) -> None:

@@ -478,11 +478,12 @@ def test_a_rerun_changes_nothing_unless_a_file_of_a_shard_is_lost(
         assert files_below(tmp_path / "out") == before
 
 
-@pytest.mark.parametrize(
+@parametrize(
     "change",
-    ["deleted .*/train-", "written .*/buckets-", r"written .*/made-", r"written .*/train-"],
+    ["deleted .*/train-", r"written .*/train-", "written .*/buckets-", r"written .*/made-"],
+    quick=2,
 )
-@pytest.mark.parametrize("format", ["megatron", "ds"])
+@parametrize("format", ["megatron", "ds"], quick=1)
 def test_a_killed_run_with_another_seed_leaves_nothing_behind(
     tmp_path: Path, tokenizer: str, change: str, format: str
 ) -> None:
