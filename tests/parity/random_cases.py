@@ -150,6 +150,8 @@ def difference(
     inputs = list(texts) if pairs is None else list(zip(texts, pairs, strict=True))
     try:
         table = ours.encode_table(texts, pairs, options=options)
+    except wp.OptionError as error:
+        raise wp.InputError(str(error)) from error
     except wp.InputError as error:
         try:
             theirs.encode_batch(inputs, add_special_tokens=options.add_special_tokens)

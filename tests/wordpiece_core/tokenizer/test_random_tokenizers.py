@@ -94,6 +94,18 @@ def test_a_character_that_vanishes_does_not_separate_what_is_beside_it(unk: str 
     assert_same(of_model(model), ["Aé▁", "A▁é▁", "Aéé▁B", "é▁A", "A漢▁é▁▁B😀▁"])
 
 
+def test_a_mark_that_a_byte_level_model_has_as_a_token_does_not_split_words() -> None:
+    """Its words are bytes, so no word contains the mark."""
+    model = {"type": "BPE", "unk_token": "u", "fuse_unk": True, "vocab": {"u": 0, "▁": 1, "b": 2}}
+    steps = [
+        {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True},
+        {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}
+        | {"use_regex": False},
+    ]
+    parts = {"pre_tokenizer": {"type": "Sequence", "pretokenizers": steps}}
+    assert_same(of_model(model | {"merges": []}, **parts), ["b", "xb", "", "b b"])
+
+
 UNIGRAM = [["<unk>", 0.0], ["▁", -2.0], ["▁a", -3.0], ["a", -4.0], ["▁b", -3.0], ["b", -3.5]]
 SEARCHED = (
     *("a newtok b", "a NewTok b", "NewTokNewTok", "a  NewTok  b", " NEWTOK", "xNewTok", "raw RAW"),

@@ -203,7 +203,8 @@ impl Bpe {
             && !merges
                 .iter()
                 .any(|(left, right)| unknown.contains(left) || unknown.contains(right));
-        let splits = !options.ignore_merges && inner.id(SPACE_MARK) != NONE && suffix.is_empty();
+        let has_marks = word_boundary != WordBoundary::Bytes && inner.id(SPACE_MARK) != NONE;
+        let splits = has_marks && !options.ignore_merges && suffix.is_empty();
         Ok(Bpe {
             parts: splits.then(|| Parts::new(ids.keys().copied(), unknown_ends)),
             inner,
