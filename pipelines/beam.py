@@ -47,6 +47,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
+PLAN_LINES = 1000  # that are written at a time
 
 
 # --- Arguments ------------------------------------------------------------------------------------
@@ -317,8 +318,10 @@ def run_plan(
 def write_plan(path: str, elements: Sequence[Any]) -> None:
     """Write dataclasses as a plan."""
     with outputs.atomic_writer(path) as stream:
-        for element in elements:
-            stream.write(json.dumps(element, default=_fields).encode() + b"\n")
+        for start in range(0, len(elements), PLAN_LINES):
+            some = elements[start : start + PLAN_LINES]
+            lines = [json.dumps(item, default=_fields).encode() + b"\n" for item in some]
+            stream.write(b"".join(lines))
 
 
 def _fields(value: Any) -> dict[str, Any]:

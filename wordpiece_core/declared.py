@@ -174,7 +174,8 @@ class Options:
 
     section: ClassVar[str] = OTHER
 
-    limits: Limits = field(default=LIMITS, repr=False, compare=False)
+    limits: Limits = field(default=LIMITS, repr=False)
+    """Sizes at which work is divided. They are no option: tests choose small ones."""
 
     def __init_subclass__(cls, section: Section = OTHER) -> None:
         cls.section = section
@@ -182,6 +183,8 @@ class Options:
     def __post_init__(self) -> None:
         """Check each value and keep it in its normal form. A subclass that has rules of its own
         must call this first."""
+        if not isinstance(self.limits, Limits):
+            raise OptionError(f"limits: {shown(self.limits)} is not a Limits object; remove it")
         for option in declared(type(self)):
             value = getattr(self, option.name)
             if value is not option.default:

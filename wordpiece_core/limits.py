@@ -6,15 +6,15 @@ ones, so that little text is divided as a corpus is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Limits:
     """Sizes of a job. The bytes of files depend on the first group; no result depends on the rest.
 
-    >>> Limits(block_bytes=100).block_bytes
-    100
+    >>> Limits(block_bytes=100)
+    Limits(block_bytes=100)
     """
 
     # Layout of files: the batches of the input decide where pieces and row groups end
@@ -66,6 +66,11 @@ class Limits:
     read_bytes: int = 8 << 20  # of encoded rows that are read together to be shuffled or sorted
     run_share: int = 8  # a run has 1/8 of a worker's memory, and is copied once to be sorted
     sorted_copies: int = 2  # of the sorted rows in memory
+
+    def __repr__(self) -> str:
+        found = {known.name: getattr(self, known.name) for known in fields(self)}
+        changed = (f"{n}={found[n]}" for n in found if found[n] != getattr(type(self), n))
+        return f"Limits({', '.join(changed)})"
 
 
 LIMITS = Limits()

@@ -164,6 +164,7 @@ class Reader(ABC):
     """Called with the number of bytes of each read of a compressed file."""
 
     limits = LIMITS
+    """Sizes of blocks and batches."""
 
     def __init__(self, file: InputFile, columns: TextColumns) -> None:
         self.file, self.columns = file, columns

@@ -4,6 +4,7 @@ kind of workers, and memory."""
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -57,11 +58,10 @@ DIVIDED = replace(
     merged_bytes=1,
     least_candidates=5,
     tokens_per_candidate=2,
-    least_pair_partitions=3,
+    least_pair_partitions=20,
     least_fragment_partitions=3,
     fragments_at_once=50,
     least_added_bytes=1,
-    lattice_bytes=0,
     held_bytes=1000,
     waiting_shards=1,
     records_per_file=2,
@@ -91,6 +91,9 @@ MEGATRON = ["--format", "megatron", "--splits", "train=0.8,test=0.2", *SHUFFLE]
 GROUPS = ["--group-column", "lang", "--smoothing-exponent", "0.7"]
 GPT2 = ["--config", "gpt2", "--vocab-size", "500", "--min-word-count", "1"]
 UNIGRAM = ["--model", "unigram", "--vocab-size", "400"]
+ON = ["--on", "DIRECTORY", "--group-column", "lang"]
+BPE = ["--model", "bpe", "--vocab-size", "700"]
+MARKS = ["--word-boundary", "▁", "--byte-fallback"]
 EXTEND = ["extend", "TOKENIZER", "IN", "--new-tokens", "40", "--criterion", "frequency"]
 JOBS = {
     "count": Job(["count", "IN"], Spill, "emit"),
@@ -105,9 +108,14 @@ JOBS = {
         [*ENCODE, "--pack", "--max-length", "32", *SHUFFLE], Target, "_segments", by_file=True
     ),
     "encode for megatron": Job([*ENCODE, *MEGATRON], Target, "_segments", by_file=True),
-    "compare": Job(["compare", "TOKENIZER", "--on", "DIRECTORY", "--json"], Reader, "_batch"),
-    "report": Job(["report", "TOKENIZER", "--on", "DIRECTORY"], Reader, "_batch", by_file=True),
+    "compare": Job(["compare", "TOKENIZER", "BPE", *ON, "--json"], Reader, "_batch"),
+    "report": Job(
+        ["report", "TOKENIZER", "--compare-with", "BPE", *ON], Reader, "_batch", by_file=True
+    ),
+    "train bpe of words": Job(["train", "IN", *BPE], Exchange, "write", ROUNDS),
+    "train bpe with marks": Job(["train", "IN", *BPE, *MARKS], Exchange, "write", ROUNDS),
 }
+SLOW = {"train bpe of words", "train bpe with marks"}
 QUICK = {"count", "encode packed"}
 
 
@@ -116,6 +124,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tokenizer, and texts of several languages in 4 files and, in the same order, in 23."""
     directory = tmp_path_factory.mktemp("corpus")
     train_tokenizer(directory, TEXTS, "--vocab-size", "400")
+    train_tokenizer(directory / "bpe", TEXTS, *BPE)
     rows = [{"id": i, "text": text, "lang": "abc"[i % 3]} for i, text in enumerate(TEXTS)]
     for files in (4, 23):
         (directory / str(files)).mkdir()
@@ -154,23 +163,30 @@ def written(
     folder = corpus / ("23" if many_files and not JOBS[job].by_file else "4")
     inputs = sorted(map(str, folder.iterdir()), reverse=many_files)
     words = {"IN": inputs, "DIRECTORY": [str(folder)], "TOKENIZER": [str(corpus / "tokenizer")]}
+    words["BPE"] = [str(corpus / "bpe" / "tokenizer")]
     call = [part for word in JOBS[job].call for part in words.get(word, [word])]
     place = f"{output}/report.html" if job == "report" else output
     where = [] if job == "compare" else ["--output", place]
     outcome = done(*call, *where, *more, limits=limits)
     if job == "compare":
         return {"table": outcome.out.encode()}
-    return {name: data for name, data in files_below(output).items() if "run.json" not in name}
+    return without_times(output)
+
+
+def without_times(output: Path | str) -> dict[str, bytes]:
+    """Return the files of an output. Records of runs, which have times, are empty."""
+    files = files_below(output)
+    return {name: b"" if "run.json" in name else data for name, data in files.items()}
 
 
 @contextmanager
-def calls_of(job: Job) -> Iterator[list[None]]:
-    """Count the calls of the method of a job."""
-    calls: list[None] = []
+def calls_of(job: Job) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the arguments of the calls of the method of a job."""
+    calls: list[tuple[Any, ...]] = []
     method = getattr(job.owner, job.method)
 
     def counting(*args: Any, **more: Any) -> Any:
-        calls.append(None)
+        calls.append(args)
         return method(*args, **more)
 
     with mock.patch.object(job.owner, job.method, counting):
@@ -183,7 +199,9 @@ def differing(files: dict[str, bytes], others: dict[str, bytes]) -> list[str]:
 
 
 @pytest.mark.usefixtures("any_memory")
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize(
+    "job", [pytest.param(j, marks=pytest.mark.soak) if j in SLOW else j for j in JOBS]
+)
 def test_divided_work_gives_the_same_bytes(
     corpus: Path, tmp_path: Path, job: str, straight: Callable[[str], tuple[dict[str, bytes], int]]
 ) -> None:
@@ -193,6 +211,13 @@ def test_divided_work_gives_the_same_bytes(
     expected, fewer = straight(job)
     assert differing(files, expected) == []
     assert len(calls) > fewer
+    if "--round-budget" in JOBS[job].more:
+        rounds = json.loads((tmp_path / "out" / "run.json").read_text())["rounds"]
+        assert rounds > 1
+    if "--round-budget" in JOBS[job].more and job != "train unigram":
+        partitions = Counter(output for _, output, *_ in calls)
+        assert partitions["pairs"] >= 19 * partitions["tokens"]
+        assert partitions["runs"] > partitions["tokens"] == partitions["candidates"]
 
 
 @pytest.mark.usefixtures("any_memory")
@@ -215,10 +240,11 @@ def test_outputs_on_a_store_have_the_same_bytes(
     kind, *query = place.partition("?")
     output = f"{request.getfixturevalue(kind)}/out{''.join(query)}"
     more = [*JOBS[job].more, "--worker-memory", "64KiB"]
-    for _ in range(2):  # the second run finds what the first has finished
-        written(corpus, job, output, *more, limits=DIVIDED)
-        files = {n: d for n, d in files_below(tmp_path / "out").items() if "run.json" not in n}
-        assert differing(files, straight(job)[0]) == []
+    for is_again in (False, True):
+        with calls_of(Job([], EncodeShard, "_encode")) as encoded:
+            written(corpus, job, output, *more, limits=DIVIDED)
+        assert differing(without_times(tmp_path / "out"), straight(job)[0]) == []
+        assert bool(encoded) == (job.startswith("encode") and not is_again)
 
 
 @parametrize("job", [*sorted(QUICK), *sorted({*JOBS} - QUICK)], quick=2)

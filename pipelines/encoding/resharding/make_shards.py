@@ -67,9 +67,8 @@ class MakeShards(beam.DoFn):
                 is_last = number == len(task.shards)
                 end = math.inf if is_last else task.weight * number / len(task.shards)
                 paths = [target.dataset.place(name + ending) for ending in target.endings]
-                files = [
-                    opened.enter_context(NewFile(path, target.dataset.work.path)) for path in paths
-                ]
+                scratch, held = target.dataset.work.path, target.options.limits.held_bytes
+                files = [opened.enter_context(NewFile(path, scratch, held)) for path in paths]
                 made.append(self._write(rows, end, files))
             if target.options.pack:
                 _share_out([shard.counts for shard in made], rows.packed)

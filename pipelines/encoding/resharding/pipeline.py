@@ -74,9 +74,10 @@ class _Shuffle(beam.DoFn):
         target, work = self.target, self.target.dataset.work
         assert target.buckets is not None
         path = target.bucket_file(group.number)
-        with outputs.NewFile(path, work.path) as file:
+        limits = target.options.limits
+        with outputs.NewFile(path, work.path, limits.held_bytes) as file:
             with storage.writing(path):
-                run_bytes = target.memory // target.options.limits.run_share
+                run_bytes = target.memory // limits.run_share
                 writer = RunWriter(file, target.buckets, run_bytes)
                 for number, name in group.inputs:
                     key, first = order_key(self.seed, name), 0

@@ -123,12 +123,14 @@ def options_of(options: type[Options]) -> list[Option]:
 
 
 def of_each_kind() -> Iterator[Any]:
-    """Yield the command and the first option of each type of value, with its bounds."""
+    """Yield the command and the first option of each type of value, with its bounds; flags that
+    are on are a type."""
     kinds = {}
     for command, call in CALLS.items():
         for option in options_of(call):
             notes = [part for part in parts(option.kind) if not isinstance(part, Section)]
-            kinds.setdefault((repr(notes), option.is_positional), (command, option))
+            is_on = option.default is True
+            kinds.setdefault((repr(notes), option.is_positional, is_on), (command, option))
     for command, option in kinds.values():
         yield pytest.param(command, option, id=f"{command}-{option.name}")
 

@@ -111,6 +111,8 @@ def test_a_tokenizer_that_is_saved_stored_and_sent_stays_the_same(
             theirs = Tokenizer.from_str(json.dumps(value))
             assert [row.ids for row in theirs.encode_batch(TEXTS)] == ids
         assert AutoTokenizer.from_pretrained(tmp_path)(TEXTS)["input_ids"] == ids
+    if ours.spec.library:
+        assert (tmp_path / "tokenizer.json").read_bytes() == files(kind).read_bytes()
     if kind.startswith("own"):
         (tmp_path / "tokenizer_config.json").unlink()
         assert wp.Tokenizer.load(tmp_path).spec.to_dict() == ours.spec.to_dict()

@@ -1,5 +1,6 @@
 """The tokenizer: its directory, its ids and its text against `tokenizers` and `transformers`."""
 
+import pickle
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,6 +60,13 @@ def test_arrays_of_any_text_type_are_accepted(vocab: list[str], kind: pa.DataTyp
 def test_an_id_outside_the_vocabulary_is_named(vocab: list[str]) -> None:
     with pytest.raises(wp.InputError, match=f"id {len(vocab)} is not in the vocabulary"):
         wp.Tokenizer(vocab).decode([len(vocab)])
+
+
+def test_the_scope_of_unknown_survives_pickling(vocab: list[str]) -> None:
+    tok = wp.Tokenizer(vocab, lowercase=False, unk_scope="character")
+    again = pickle.loads(pickle.dumps(tok))
+    assert again.digest == tok.digest
+    assert again.encode_batch(TEXTS).equals(tok.encode_batch(TEXTS))
 
 
 def test_a_published_vocabulary_is_loaded_with_the_options_given(tmp_path: Path) -> None:
