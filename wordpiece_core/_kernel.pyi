@@ -431,7 +431,8 @@ class Runs:
 
 class Trainer:
     """Merges in rounds: `add_splits`, then `start_round`, then `run` until it is over. `sealed`: no
-    pair may make one of the tokens that are there."""
+    pair may make one of the tokens that are there. `max_words`: maximum number of words of a token
+    that a pair makes; then ties go to the smaller ids, otherwise to the first pair."""
 
     def __init__(
         self,
@@ -444,6 +445,7 @@ class Trainer:
         continuing_prefix: str,
         sealed: bool = False,
         word_marks: str | None = None,
+        max_words: int | None = None,
     ) -> None: ...
     @property
     def support(self) -> int: ...

@@ -24,6 +24,8 @@ class CountedTexts(TextOptions):
 
     texts: Annotated[Texts, Form("", check=lambda value: value)] = field(kw_only=False)
     """Texts: a list, an Arrow array, or one string. Nulls are skipped."""
+    superwords: bool = False
+    """Count words with single spaces between them as one, to train superwords."""
 
 
 @job(CountedTexts)
@@ -40,6 +42,10 @@ def count_words(options: CountedTexts) -> pa.Table:
     [{'word': 'Hug', 'count': 2}, {'word': 'a', 'count': 1}, {'word': 'pug', 'count': 1}]
     """
     text, texts = options.select(TextOptions), text_array(options.texts)
+    if options.superwords:
+        from wordpiece_core.training.superwords import joined_words
+
+        text = joined_words(text)
     most_bytes = options.limits.in_memory_table_bytes
     counter = _kernel.WordCounter(text.for_kernel(), most_bytes=most_bytes)
     tables = []

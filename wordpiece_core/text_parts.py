@@ -54,6 +54,44 @@ DEEPSEEK_PATTERNS = (
     r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 )
 
+# --- Superwords -----------------------------------------------------------------------------------
+
+
+def _joined(pattern: str, word: str, more: str) -> str:
+    """Return a pattern whose words also match more words, each after a single space.
+
+    Args:
+        word: The alternatives of words in the pattern.
+        more: Words without the character before them.
+    """
+    assert word in pattern
+    first = f"(?:{word})" if "|" in word else word
+    return pattern.replace(word, f"{first}(?: {more})*")
+
+
+_CASED, _CASED_WORD = _by_case(_CONTRACTION + "?"), _by_case()
+_LEAD = r"[^\r\n\p{L}\p{N}]?"
+
+
+def _without_lead(words: Sequence[str]) -> str:
+    return f"(?:{'|'.join(word.removeprefix(_LEAD) for word in words)})"
+
+
+SUPERWORD_PATTERNS: dict[str, list[str]] = {
+    GPT2: [_joined(GPT2_PATTERN, r" ?\p{L}+", r"\p{L}+")],
+    "cl100k": [_joined(CL100K_PATTERN, r"[^\r\n\p{L}\p{N}]?+\p{L}++", r"\p{L}++")],
+    "o200k": [_joined(O200K_PATTERN, "|".join(_CASED), _without_lead(_CASED))],
+    "llama3": [_joined(LLAMA3_PATTERN, _WORDS[1], r"\p{L}+")],
+    "qwen2": [_joined(QWEN2_PATTERN, _WORDS[1], r"\p{L}+")],
+    "tekken": [_joined(TEKKEN_PATTERN, "|".join(_CASED_WORD), _without_lead(_CASED_WORD))],
+    "deepseek": [
+        *DEEPSEEK_PATTERNS[:2],
+        _joined(DEEPSEEK_PATTERNS[2], r"[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+", r"[\p{L}\p{M}]+"),
+    ],
+}
+"""The patterns of pre-tokenizers with words joined over single spaces (SuperBPE, Liu et al.
+2025)."""
+
 # --- By name --------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,9 @@ one of its pairs was learned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from wordpiece_core.reference.text import words
@@ -41,17 +43,33 @@ def train(word_counts: Mapping[str, int], vocab_size: int) -> tuple[list[str], l
     counts = {word: n for word, n in word_counts.items() if len(word) <= LONGEST_WORD}
     splits = [symbols(word) for word in counts]
     alphabet = sorted({symbol for split in splits for symbol in split})
-    vocab = dict.fromkeys([*SPECIAL_TOKENS, *alphabet])
-    merges: list[Pair] = []
-    while len(vocab) < vocab_size:
-        pairs = pair_counts(splits, counts.values())
-        if not pairs:
-            break
-        left, right = max(pairs, key=lambda pair: pairs[pair])  # the first of equal counts
-        splits = [merge(split, left, right) for split in splits]
-        merges.append((left, right))
-        vocab[left + right] = None  # no new token if it exists already
+    vocab, merges = dict.fromkeys([*SPECIAL_TOKENS, *alphabet]), list[Pair]()
+
+    def best(pairs: Mapping[Pair, int]) -> Pair:
+        return max(pairs, key=lambda pair: pairs[pair])  # the first of equal counts
+
+    merge_best(splits, counts.values(), vocab, merges, vocab_size, best)
     return list(vocab), merges
+
+
+def merge_best(
+    splits: list[list[str]],
+    counts: Collection[int],
+    vocab: dict[str, None],
+    merges: list[Pair],
+    vocab_size: int,
+    best: Callable[[Mapping[Pair, int]], Pair | None],
+) -> None:
+    """Merge the best pair in all splits, and add it to the vocabulary and the merges, until the
+    vocabulary has its size, or no pair is left."""
+    while len(vocab) < vocab_size:
+        pairs = pair_counts(splits, counts)
+        pair = best(pairs) if pairs else None
+        if pair is None:
+            break
+        splits = [merge(split, *pair) for split in splits]
+        merges.append(pair)
+        vocab["".join(pair)] = None  # no new token if it exists already
 
 
 def symbols(word: str) -> list[str]:
@@ -74,15 +92,70 @@ def merge(split: list[str], left: str, right: str) -> list[str]:
     return merged
 
 
+# --- Superwords -----------------------------------------------------------------------------------
+
+
+def train_superwords(
+    segments: Mapping[str, int],
+    alphabet: Sequence[str],
+    vocab_size: int,
+    superwords: int,
+    most_words: int = 4,
+) -> tuple[list[str], list[Pair]]:
+    """Train tokens that may cross spaces (SuperBPE, Liu et al. 2025). Return a vocabulary in id
+    order (alphabet, tokens inside words, superwords), and the merges in order.
+
+    Args:
+        segments: Words with single spaces between them, with their counts.
+        alphabet: The characters, including the space.
+        superwords: Number of tokens that are trained last, on complete segments. The others are
+            trained on words, each with the space before it.
+        most_words: Maximum number of words of a superword.
+
+    >>> vocab, merges = train_superwords({"of the": 9, "in the": 8, "the": 5}, " efhinot", 14, 2)
+    >>> vocab[8:]
+    ['th', 'the', ' the', 'of', 'of the', 'in']
+    """
+    words = Counter[str]()
+    for segment, count in segments.items():
+        for word in re.findall(" ?[^ ]+", segment):
+            words[word] += count
+    ordered = dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))
+    vocab, merges = dict.fromkeys(alphabet), list[Pair]()
+
+    def first(pairs: Mapping[Pair, int]) -> Pair:
+        return max(pairs, key=lambda pair: pairs[pair])
+
+    def smallest_ids(pairs: Mapping[Pair, int]) -> Pair | None:
+        ids = {token: i for i, token in enumerate(vocab)}
+        short = [pair for pair in pairs if "".join(pair).count(" ", 1) < most_words]
+        return min(short, key=lambda pair: (-pairs[pair], *(ids[t] for t in pair)), default=None)
+
+    splits = [[*word] for word in ordered]
+    merge_best(splits, ordered.values(), vocab, merges, vocab_size - superwords, first)
+    splits = [apply(merges, [*segment]) for segment in segments]
+    merge_best(splits, segments.values(), vocab, merges, vocab_size, smallest_ids)
+    return list(vocab), merges
+
+
 # --- Encoding -------------------------------------------------------------------------------------
 
 
 def tokenize_word(word: str, merges: Sequence[Pair]) -> list[str]:
-    """Return the tokens of a word. A pair that was learned twice has the rank of its first time."""
+    """Return the tokens of a word."""
+    return apply(merges, symbols(word))
+
+
+def apply(merges: Sequence[Pair], tokens: list[str]) -> list[str]:
+    """Return the tokens after all merges. A pair that was learned twice has the rank of its first
+    time.
+
+    >>> apply([("b", "c"), ("a", "bc")], ["a", "b", "c"])
+    ['abc']
+    """
     ranks: dict[Pair, int] = {}
     for rank, pair in enumerate(merges):
         ranks.setdefault(pair, rank)
-    tokens = symbols(word)
     while True:
         found = [(ranks[pair], at) for at, pair in enumerate(pairwise(tokens)) if pair in ranks]
         if not found:

@@ -101,6 +101,8 @@ class InitialVocabulary:
         tokens, for other models. Words with a hidden token are
             ignored.
         marks: See `TrainingOptions.word_marks`.
+        max_words: Maximum number of words of a token, for superwords; then new pairs may build
+            existing tokens, and ties go to the smaller ids.
     """
 
     tokens: list[str]
@@ -110,11 +112,13 @@ class InitialVocabulary:
     hidden: Sequence[int] = ()
     tokenizer: Tokenizer | None = None
     marks: str | None = None
+    max_words: int | None = None
 
     @property
     def is_sealed(self) -> bool:
         """True if new pairs must not build existing tokens."""
-        return self.model is not None or self.tokenizer is not None
+        extends = self.model is not None or self.tokenizer is not None
+        return extends and self.max_words is None
 
 
 def initial_vocabulary(

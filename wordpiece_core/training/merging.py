@@ -344,6 +344,7 @@ def _trainer(vocabulary: InitialVocabulary, options: TrainingOptions) -> _kernel
         continuing_prefix=options.prefix,
         sealed=vocabulary.is_sealed,
         word_marks=vocabulary.marks,
+        max_words=vocabulary.max_words,
     )
 
 

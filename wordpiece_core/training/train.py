@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from wordpiece_core import _kernel
 from wordpiece_core.counting import text_of
-from wordpiece_core.declared import Form, job, with_options
+from wordpiece_core.declared import Form, Ge, Le, job, with_options
 from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.option_types import Place
 from wordpiece_core.options import (
@@ -40,6 +40,13 @@ from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging
 from wordpiece_core.training.rounds import Batch, InMemory, RoundAlgorithm, make_round, with_facts
 from wordpiece_core.training.starting import algorithm_of, start_of, start_passes
+from wordpiece_core.training.superwords import (
+    first_phase,
+    joined_log,
+    second_phase,
+    split_segments,
+    words_of_segments,
+)
 from wordpiece_core.training.unigram import UnigramTraining
 
 WORDS_AT_ONCE = 1 << 18  # words that are segmented at a time
@@ -77,6 +84,11 @@ class InMemoryTraining(RoundBudget, TrainingOptions):
     """Pre-tokenizer that split text into the words. Words of gpt2, llama3 and others include their
     spaces; they train only `model="bpe", word_boundary="bytes"` (default: the pre-tokenizer of the
     table, or bert)."""
+    superwords: Annotated[int, Ge(0), Le(2**31 - 1)] = 0
+    """Number of tokens that may cross spaces, trained last, for words of
+    `count_words(..., superwords=True)`."""
+    max_superword_words: Annotated[int, Ge(2), Le(2**31 - 1)] = 4
+    """Maximum number of words of a token, counted in spaces."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -227,26 +239,65 @@ def train(options: InMemoryTraining) -> TrainingResult:
     ['##g', '##s', '##u', 'h', 'p', 'hu', 'pu']
     >>> train({"hug": 10, "hugs": 5}, model="bpe", vocab_size=14).vocab[5:]
     ['g', 'g</w>', 'h', 's</w>', 'u', 'hu', 'hug</w>', 'hug', 'hugs</w>']
+
+    Superwords are trained on words with the spaces between them:
+
+    >>> from wordpiece_core import count_words
+    >>> words = count_words(["a hug", "a hug a pug"], pre_tokenizer="gpt2", superwords=True)
+    >>> bpe = {"model": "bpe", "word_boundary": "bytes", "vocab_size": 261}
+    >>> train(words, superwords=1, **bpe).vocab[-1]
+    'aĠhug'
     """
     training, budget = options.select(TrainingOptions), options.select(RoundBudget)
     text = text_of(options.word_counts)
-    marks = training.word_marks(_text_of_words(text, options.pre_tokenizer))
-    words = word_batch(options.word_counts)
+    if options.superwords:
+        result = _with_superwords(options, training, budget)
+    else:
+        marks = training.word_marks(_text_of_words(text, options.pre_tokenizer))
+        words = word_batch(options.word_counts)
+        result = replace(_trained(words, training, budget, marks), text=text)
+    fewer = fewer_tokens(len(result.vocab), training)
+    if fewer:
+        warnings.warn(fewer, FewerTokensWarning, stacklevel=3)
+    return result
+
+
+def _trained(
+    words: pa.RecordBatch, training: TrainingOptions, budget: RoundBudget, marks: str | None
+) -> TrainingResult:
+    """Train a vocabulary on words."""
     parts = partial(parts_of, words)
     (symbols,) = InMemory(parts).run(partial(start_passes, training, marks))["symbols"]
     start = start_of(symbols, training, marks)
     threads = os.cpu_count() or 1
     algorithm = algorithm_of(start, training, budget, words=len(words), threads=threads)
+    return training_result(algorithm, _rounds(algorithm, parts))
+
+
+def _rounds(algorithm: RoundAlgorithm, parts: Callable[[], Iterator[Batch]]) -> int:
+    """Run all rounds over words, and return their number."""
     executor = InMemory(parts, algorithm.first_kept)
     rounds, is_over = 0, False
     while not is_over:
         done = make_round(algorithm, executor, lambda merges, tokens: None)
         rounds, is_over = rounds + 1, done.is_last
-    result = replace(training_result(algorithm, rounds), text=text)
-    fewer = fewer_tokens(len(result.vocab), training)
-    if fewer:
-        warnings.warn(fewer, FewerTokensWarning, stacklevel=3)
-    return result
+    return rounds
+
+
+def _with_superwords(
+    options: InMemoryTraining, training: TrainingOptions, budget: RoundBudget
+) -> TrainingResult:
+    """Train words, then superwords (`wordpiece_core.training.superwords`)."""
+    text, segments = text_of(options.word_counts), word_batch(options.word_counts)
+    shorter, of_words = first_phase(training, options.superwords), words_of_segments(text)
+    marks, words = training.word_marks(of_words), word_batch(split_segments(segments))
+    first = _trained(words, shorter, budget, marks)
+    most = options.max_superword_words
+    merging = second_phase(first.vocab, first._bpe(), training, budget, segments, most)
+    rounds = first.rounds + _rounds(merging, partial(parts_of, segments))
+    second = training_result(merging, rounds)
+    log = joined_log(first.merges, second.merges)
+    return replace(second, merges=log, options=training, text=text)
 
 
 def _text_of_words(text: TextOptions | None, pre_tokenizer: Any) -> TextOptions:

@@ -54,7 +54,7 @@
 //! use wordpiece_core::encode::{RowOptions, Tokenizer, TokenizerOptions, WordPieceOptions};
 //! use wordpiece_core::text::{TextOptions, WordMarks};
 //! use wordpiece_core::train::{
-//!     Criterion, RoundRuns, SplitScratch, Splits, Splitter, Tokens, TrainOptions, Trainer,
+//!     Criterion, RoundRuns, SplitScratch, Splits, Splitter, Ties, Tokens, TrainOptions, Trainer,
 //! };
 //!
 //! fn main() -> Result<()> {
@@ -76,7 +76,7 @@
 //!     let mut runs = RoundRuns::default();
 //!     runs.extend(&splits)?;
 //!     let options =
-//!         TrainOptions { vocab_size: 14, criterion: Criterion::Pmi, min_pair_count: Some(1) };
+//!         TrainOptions { vocab_size: 14, criterion: Criterion::Pmi, min_pair_count: Some(1), ties: Ties::FirstPlace };
 //!     let mut trainer = Trainer::new(Tokens::new(symbols.into(), marks, 100), options);
 //!     trainer.start_whole_round(runs)?;
 //!     trainer.run(usize::MAX);

@@ -12,8 +12,8 @@ use wordpiece_core::internals::{
 };
 use wordpiece_core::text::WordMarks;
 use wordpiece_core::train::{
-    Criterion, RoundRuns, SplitScratch, Splits, Splitter, Status, Tokens, TrainOptions, Trainer,
-    WordLimits,
+    Criterion, RoundRuns, SplitScratch, Splits, Splitter, Status, Ties, Tokens, TrainOptions,
+    Trainer, WordLimits,
 };
 use wordpiece_core::{Error, Result};
 
@@ -367,7 +367,7 @@ impl PyTrainer {
 impl PyTrainer {
     #[new]
     #[pyo3(signature = (tokens, *, vocab_size, criterion, min_pair_count, max_token_length,
-        continuing_prefix, sealed=false, word_marks=None))]
+        continuing_prefix, sealed=false, word_marks=None, max_words=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -379,6 +379,7 @@ impl PyTrainer {
         continuing_prefix: &str,
         sealed: bool,
         word_marks: Option<&str>,
+        max_words: Option<u32>,
     ) -> PyResult<Self> {
         let marks = marks(word_marks, continuing_prefix)?;
         let criteria = [
@@ -387,9 +388,11 @@ impl PyTrainer {
             ("frequency", Criterion::Frequency),
         ];
         let criterion = choice("criterion", criterion, &criteria)?;
-        let options = TrainOptions { vocab_size, criterion, min_pair_count };
+        let ties = if max_words.is_some() { Ties::SmallestIds } else { Ties::FirstPlace };
+        let options = TrainOptions { vocab_size, criterion, min_pair_count, ties };
         let trainer = run(py, || {
             let tokens = Tokens::new(tokens, marks, max_token_length);
+            let tokens = tokens.with_max_words(max_words.unwrap_or(u32::MAX));
             Ok(Trainer::new(if sealed { tokens.sealed() } else { tokens }, options))
         })?;
         Ok(PyTrainer { trainer, waiting: RoundRuns::default() })

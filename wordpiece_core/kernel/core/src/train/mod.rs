@@ -25,4 +25,4 @@ pub use score::Criterion;
 pub use splits::{Splits, WordLimits};
 pub use splitter::{SplitScratch, Splitter};
 pub use tokens::Tokens;
-pub use trainer::{Merge, Status, TrainOptions, Trainer};
+pub use trainer::{Merge, Status, Ties, TrainOptions, Trainer};

@@ -29,7 +29,14 @@ pub struct Tokens {
     max_length: usize,
     /// How many tokens there are, at the beginning, that no pair may make.
     sealed: u32,
+    /// By token, how many words it has: its spaces, without one at its start, and one more.
+    words: Vec<u32>,
+    /// The maximum number of words of a token that a pair makes.
+    max_words: u32,
 }
+
+/// The space in the alphabet of bytes.
+const SPACE: char = 'Ġ';
 
 impl Tokens {
     /// The tokens that training begins with.
@@ -40,8 +47,16 @@ impl Tokens {
     /// * `marks` - How words are marked.
     /// * `max_length` - The most characters of a token that a pair makes, without its mark.
     pub fn new(strings: Vec<String>, marks: WordMarks, max_length: usize) -> Self {
-        let (ids, lengths) = (HashMap::default(), Vec::new());
-        let mut tokens = Tokens { strings: Vec::new(), ids, lengths, marks, max_length, sealed: 0 };
+        let mut tokens = Tokens {
+            strings: Vec::new(),
+            ids: HashMap::default(),
+            lengths: Vec::new(),
+            marks,
+            max_length,
+            sealed: 0,
+            words: Vec::new(),
+            max_words: u32::MAX,
+        };
         for string in strings {
             tokens.add(string);
         }
@@ -52,6 +67,12 @@ impl Tokens {
     /// extended stay what its own merges make.
     pub fn sealed(mut self) -> Self {
         self.sealed = self.strings.len() as u32;
+        self
+    }
+
+    /// Limits the tokens of bytes that a pair makes to `max_words` words with single spaces between them.
+    pub fn with_max_words(mut self, max_words: u32) -> Self {
+        self.max_words = max_words;
         self
     }
 
@@ -91,6 +112,7 @@ impl Tokens {
         let string: Box<str> = string.into();
         let bare = self.marks.strip(&string).unwrap_or(&string);
         self.lengths.push(bare.chars().count() as u32);
+        self.words.push(bare.chars().skip(1).filter(|&c| c == SPACE).count() as u32 + 1);
         self.ids.insert(string.clone(), id);
         self.strings.push(string);
         id
@@ -114,7 +136,17 @@ impl Tokens {
     /// Whether a pair may make a token: one that is short enough, and not sealed.
     pub fn fits(&self, left: u32, right: u32) -> bool {
         self.length(left) as usize + self.length(right) as usize <= self.max_length
+            && (self.max_words == u32::MAX || self.joined_words(left, right) <= self.max_words)
             && (self.sealed == 0 || self.merged(left, right).is_none_or(|id| id >= self.sealed))
+    }
+
+    /// Returns the number of words of the token that a pair makes.
+    fn joined_words(&self, left: u32, right: u32) -> u32 {
+        if left == OUTSIDE || right == OUTSIDE {
+            return 1;
+        }
+        let begins_a_word = self.strings[right as usize].starts_with(SPACE);
+        self.words[left as usize] + self.words[right as usize] - u32::from(!begins_a_word)
     }
 
     /// The token that a pair makes, if it is known.

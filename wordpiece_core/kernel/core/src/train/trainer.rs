@@ -35,6 +35,18 @@ pub struct TrainOptions {
     /// The count that a pair needs to be merged, 1 at least. None: it begins high, and falls to 1 while no pair
     /// has it.
     pub min_pair_count: Option<u64>,
+    /// The rule for equally good pairs.
+    pub ties: Ties,
+}
+
+/// Rule for equally good pairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ties {
+    /// The pair that occurs first.
+    #[default]
+    FirstPlace,
+    /// The pair with the smaller ids: left, then right.
+    SmallestIds,
 }
 
 /// A merge, as the training log has it. The counts are those before the merge.
@@ -83,7 +95,7 @@ const TRACKED_PART: u64 = 8;
 ///
 /// ```
 /// use wordpiece_core::text::WordMarks;
-/// use wordpiece_core::train::{Criterion, RoundRuns, Splits, Status, Tokens, TrainOptions, Trainer};
+/// use wordpiece_core::train::{Criterion, RoundRuns, Splits, Status, Ties, Tokens, TrainOptions, Trainer};
 ///
 /// let alphabet = ["h", "##u", "##g"].map(String::from).to_vec();
 /// let tokens = Tokens::new(alphabet, WordMarks::Prefix("##".into()), 16);
@@ -91,6 +103,7 @@ const TRACKED_PART: u64 = 8;
 ///     vocab_size: 5,
 ///     criterion: Criterion::Frequency,
 ///     min_pair_count: Some(1),
+///     ties: Ties::FirstPlace,
 /// };
 /// let mut trainer = Trainer::new(tokens, options);
 /// let mut splits = Splits::default();
@@ -391,7 +404,7 @@ impl Trainer {
     }
 
     /// The eligible pair with the highest score that the round sees; of equals, the one that
-    /// occurs first. Lowers a falling support until there is one, and tracks rarer pairs when one
+    /// `Ties` says. Lowers a falling support until there is one, and tracks rarer pairs when one
     /// of them may be better.
     fn best_pair(&mut self) -> Option<(u32, Score)> {
         if self.round_merges == 0
@@ -474,7 +487,11 @@ impl Trainer {
         counts.left = self.round.floors[pair.left as usize].max(least);
         counts.right = self.round.floors[pair.right as usize].max(least);
         let bound = Score::bound(self.options.criterion, &counts);
-        self.round.heap.set(at, HeapKey { bound, first: pair.first });
+        let first = match self.options.ties {
+            Ties::FirstPlace => pair.first,
+            Ties::SmallestIds => pair.left,
+        };
+        self.round.heap.set(at, HeapKey { bound, first });
     }
 
     /// The counts that a pair's score depends on, as they are. Those that only the likelihood
@@ -498,14 +515,19 @@ impl Trainer {
         Score::of(self.options.criterion, &self.counts(&self.round.pairs[at as usize]))
     }
 
-    /// The best eligible pair that is tracked; of equals, the one that occurs first.
+    /// Returns the best eligible pair that is tracked, and of equally good pairs the one of `Ties`.
     fn best_in_heap(&mut self) -> Option<(u32, Score)> {
         let mut best: Option<(u32, Score)> = None;
         let mut places: HashMap<u32, (u32, u32)> = HashMap::default();
         let mut long = LongRuns::default();
         let mut place = |at: u32| {
             let pair = &self.round.pairs[at as usize];
-            *places.entry(at).or_insert_with(|| self.round.locate(pair, &mut long))
+            match self.options.ties {
+                Ties::SmallestIds => (pair.left, pair.right),
+                Ties::FirstPlace => {
+                    *places.entry(at).or_insert_with(|| self.round.locate(pair, &mut long))
+                }
+            }
         };
         self.round.heap.walk(|key, at| {
             let Some((champion, champion_score)) = best else {

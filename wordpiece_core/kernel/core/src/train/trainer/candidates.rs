@@ -4,7 +4,7 @@
 //! counts are those of all pairs or of a part of them; what was chosen from parts is put together
 //! and chosen from again.
 
-use super::{Candidate, Candidates, Trainer};
+use super::{Candidate, Candidates, Ties, Trainer};
 use crate::base::error::Result;
 use crate::base::sums::add;
 use crate::train::score::{Counts, Score};
@@ -93,7 +93,12 @@ impl Trainer {
             };
             (Score::of(self.options.criterion, &counts), (left, right), pair)
         });
-        let best = ranked.max_by(|a, b| a.0.compare(&b.0).then(b.2.first.cmp(&a.2.first)));
+        let best = ranked.max_by(|a, b| {
+            a.0.compare(&b.0).then_with(|| match self.options.ties {
+                Ties::FirstPlace => b.2.first.cmp(&a.2.first),
+                Ties::SmallestIds => b.1.cmp(&a.1),
+            })
+        });
         Ok(best.map(|(_, pair, count)| (pair, count, 0)))
     }
 }

@@ -62,7 +62,10 @@ impl Case {
 
     fn trainer(&self) -> Trainer {
         let Case { vocab_size, criterion, min_pair_count, .. } = *self;
-        Trainer::new(self.tokens(), TrainOptions { vocab_size, criterion, min_pair_count })
+        Trainer::new(
+            self.tokens(),
+            TrainOptions { vocab_size, criterion, min_pair_count, ties: Ties::FirstPlace },
+        )
     }
 
     /// The merges, by their definition: count, take the best, merge.
