@@ -47,7 +47,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LOCAL_RUNNERS = {"", "direct", "directrunner", "switchingdirectrunner", "fnapirunner"}
-PLAN_LINES = 1000  # that are written at a time
+PLAN_LINES = 1000  # lines that are written at a time
 
 
 # --- Arguments ------------------------------------------------------------------------------------

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import pyarrow as pa
 
 from wordpiece_core import _kernel
 from wordpiece_core.declared import Form, job
+from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.options import TextOptions
+from wordpiece_core.text_parts import SUPERWORD_PATTERNS, names_of_pre_tokenizers, split
 from wordpiece_core.tokenizer.tokenizer import Texts, text_array
 
 TEXT_KEY = b"wordpiece.text"
@@ -43,8 +45,6 @@ def count_words(options: CountedTexts) -> pa.Table:
     """
     text, texts = options.select(TextOptions), text_array(options.texts)
     if options.superwords:
-        from wordpiece_core.training.superwords import joined_words
-
         text = joined_words(text)
     most_bytes = options.limits.in_memory_table_bytes
     counter = _kernel.WordCounter(text.for_kernel(), most_bytes=most_bytes)
@@ -55,6 +55,21 @@ def count_words(options: CountedTexts) -> pa.Table:
     tables += [batch for _, _, _, batch in counter.take(1)]
     words = pa.record_batch(_kernel.weigh_sorted_words(tables, [UNIT] * len(tables), min_count=1))
     return with_text(pa.Table.from_batches([words]), text)
+
+
+def joined_words(text: TextOptions) -> TextOptions:
+    """Return the options that split text into segments, from the options that split it into words.
+
+    Raises OptionError if there is no pre-tokenizer for superwords.
+    """
+    patterns = SUPERWORD_PATTERNS.get(str(text.pre_tokenizer))
+    if patterns is None:
+        known = ", ".join(SUPERWORD_PATTERNS)
+        raise OptionError(
+            f"{opt.superwords}: not with {opt.pre_tokenizer} {text.pre_tokenizer or 'bert'}; use"
+            f" one of {known}"
+        )
+    return replace(text, pre_tokenizer=names_of_pre_tokenizers([split(p) for p in patterns]))
 
 
 def with_text(words: pa.Table, text: TextOptions) -> pa.Table:

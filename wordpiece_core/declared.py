@@ -175,7 +175,7 @@ class Options:
     section: ClassVar[str] = OTHER
 
     limits: Limits = field(default=LIMITS, repr=False)
-    """Sizes at which work is divided. They are no option: tests choose small ones."""
+    """Sizes at which work is divided. Only tests change them."""
 
     def __init_subclass__(cls, section: Section = OTHER) -> None:
         cls.section = section

@@ -20,10 +20,11 @@ LONGEST_SEGMENT = 100  # characters of texts that are counted without a pre-toke
 
 GPT2_PATTERN = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_LEAD = r"[^\r\n\p{L}\p{N}]?"  # before the letters of a word
 _SPACES = [r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"]
 _SIGNS = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
 _SIGNS_AND_SLASHES = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
-_WORDS = [_CONTRACTION, r"[^\r\n\p{L}\p{N}]?\p{L}+"]
+_WORDS = [_CONTRACTION, _LEAD + r"\p{L}+"]
 
 
 def _by_case(contraction: str = "") -> list[str]:
@@ -31,9 +32,12 @@ def _by_case(contraction: str = "") -> list[str]:
     upper = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
     lower = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
     return [
-        rf"[^\r\n\p{{L}}\p{{N}}]?{upper}*{lower}+{contraction}",
-        rf"[^\r\n\p{{L}}\p{{N}}]?{upper}+{lower}*{contraction}",
+        f"{_LEAD}{upper}*{lower}+{contraction}",
+        f"{_LEAD}{upper}+{lower}*{contraction}",
     ]
+
+
+_CASED, _CASED_WITH_CONTRACTION = _by_case(), _by_case(_CONTRACTION + "?")
 
 
 # Without the last `+` of tiktoken's `{1,3}+`, which in a tokenizer.json is a second repetition.
@@ -43,10 +47,8 @@ CL100K_PATTERN = (
 )
 LLAMA3_PATTERN = "|".join([*_WORDS, r"\p{N}{1,3}", _SIGNS, *_SPACES])
 QWEN2_PATTERN = "|".join([*_WORDS, r"\p{N}", _SIGNS, *_SPACES])
-O200K_PATTERN = "|".join(
-    [*_by_case(_CONTRACTION + "?"), r"\p{N}{1,3}", _SIGNS_AND_SLASHES, *_SPACES]
-)
-TEKKEN_PATTERN = "|".join([*_by_case(), r"\p{N}", _SIGNS_AND_SLASHES, *_SPACES])
+O200K_PATTERN = "|".join([*_CASED_WITH_CONTRACTION, r"\p{N}{1,3}", _SIGNS_AND_SLASHES, *_SPACES])
+TEKKEN_PATTERN = "|".join([*_CASED, r"\p{N}", _SIGNS_AND_SLASHES, *_SPACES])
 DEEPSEEK_PATTERNS = (
     r"\p{N}{1,3}",
     "[一-龥\u3040-ゟ゠-ヿ]+",
@@ -57,36 +59,32 @@ DEEPSEEK_PATTERNS = (
 # --- Superwords -----------------------------------------------------------------------------------
 
 
-def _joined(pattern: str, word: str, more: str) -> str:
+def _joined(pattern: str, lead: str, *words: str) -> str:
     """Return a pattern whose words also match more words, each after a single space.
 
     Args:
-        word: The alternatives of words in the pattern.
-        more: Words without the character before them.
+        lead: The pattern of the character before the letters of a word.
+        words: The alternatives of words in the pattern.
     """
+    word = "|".join(words)
     assert word in pattern
-    first = f"(?:{word})" if "|" in word else word
+    first, more = word, "|".join(each.removeprefix(lead) for each in words)
+    if len(words) > 1:
+        first, more = f"(?:{first})", f"(?:{more})"
     return pattern.replace(word, f"{first}(?: {more})*")
 
 
-_CASED, _CASED_WORD = _by_case(_CONTRACTION + "?"), _by_case()
-_LEAD = r"[^\r\n\p{L}\p{N}]?"
-
-
-def _without_lead(words: Sequence[str]) -> str:
-    return f"(?:{'|'.join(word.removeprefix(_LEAD) for word in words)})"
-
-
+_CL100K_LEAD, _DEEPSEEK_LEAD = r"[^\r\n\p{L}\p{N}]?+", r"[^\r\n\p{L}\p{P}\p{S}]?"
 SUPERWORD_PATTERNS: dict[str, list[str]] = {
-    GPT2: [_joined(GPT2_PATTERN, r" ?\p{L}+", r"\p{L}+")],
-    "cl100k": [_joined(CL100K_PATTERN, r"[^\r\n\p{L}\p{N}]?+\p{L}++", r"\p{L}++")],
-    "o200k": [_joined(O200K_PATTERN, "|".join(_CASED), _without_lead(_CASED))],
-    "llama3": [_joined(LLAMA3_PATTERN, _WORDS[1], r"\p{L}+")],
-    "qwen2": [_joined(QWEN2_PATTERN, _WORDS[1], r"\p{L}+")],
-    "tekken": [_joined(TEKKEN_PATTERN, "|".join(_CASED_WORD), _without_lead(_CASED_WORD))],
+    GPT2: [_joined(GPT2_PATTERN, " ?", r" ?\p{L}+")],
+    "cl100k": [_joined(CL100K_PATTERN, _CL100K_LEAD, _CL100K_LEAD + r"\p{L}++")],
+    "o200k": [_joined(O200K_PATTERN, _LEAD, *_CASED_WITH_CONTRACTION)],
+    "llama3": [_joined(LLAMA3_PATTERN, _LEAD, _WORDS[1])],
+    "qwen2": [_joined(QWEN2_PATTERN, _LEAD, _WORDS[1])],
+    "tekken": [_joined(TEKKEN_PATTERN, _LEAD, *_CASED)],
     "deepseek": [
         *DEEPSEEK_PATTERNS[:2],
-        _joined(DEEPSEEK_PATTERNS[2], r"[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+", r"[\p{L}\p{M}]+"),
+        _joined(DEEPSEEK_PATTERNS[2], _DEEPSEEK_LEAD, _DEEPSEEK_LEAD + r"[\p{L}\p{M}]+"),
     ],
 }
 """The patterns of pre-tokenizers with words joined over single spaces (SuperBPE, Liu et al.

@@ -64,11 +64,11 @@ MAX_PIECES = 4  # pieces of a row group; each decodes the rows before it too
 def _reader(file: InputFile, columns: TextColumns, limits: Limits) -> Reader:
     """Return the reader of a file. A group that is a key in its name is not read from the file."""
     keys = dict(file.keys)
-    group = [keys[columns.group]] if columns.group in keys else []
-    reader = READERS[file.format](file, replace(columns, group=None) if group else columns)
+    own = replace(columns, group=None) if columns.group in keys else columns
+    reader = READERS[file.format](file, own)
     reader.limits = limits
-    if group:
-        reader.group = (group[0],)
+    if columns.group in keys:
+        reader.group = (keys[columns.group],)
     return reader
 
 

@@ -56,14 +56,13 @@ def wordpiece(
     usual = {"max_word_length": 100, "continuing_prefix": "##", **TextOptions().resolve().values()}
     chosen = usual | options
     ids = {token: i for i, token in enumerate(vocab)}
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     switches = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
     bert = chosen["pre_tokenizer"] == "bert"
     template = peers._template("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", ids, 1)
     return {
         "version": "1.0",
         "added_tokens": [
-            {"id": ids[token], "content": token, "special": True, **flags}
+            peers.added(token, ids[token])
             for token in sorted({*special} & {*ids}, key=lambda token: ids[token])
         ],
         "normalizer": {"type": "BertNormalizer", **{name: chosen[name] for name in switches}},

@@ -70,6 +70,8 @@ DIVIDED = replace(
     read_bytes=500,
 )
 ROUNDS = ["--round-budget", "0.4"]
+Straight = Callable[[str], tuple[dict[str, bytes], int]]
+"""The files that a job writes on one worker, and the number of calls of its method."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +138,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def straight(
-    corpus: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], tuple[dict[str, bytes], int]]:
+def straight(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Straight:
     """Return what a job writes on one worker, and the calls of its method."""
 
     @cache
@@ -203,7 +203,7 @@ def differing(files: dict[str, bytes], others: dict[str, bytes]) -> list[str]:
     "job", [pytest.param(j, marks=pytest.mark.soak) if j in SLOW else j for j in JOBS]
 )
 def test_divided_work_gives_the_same_bytes(
-    corpus: Path, tmp_path: Path, job: str, straight: Callable[[str], tuple[dict[str, bytes], int]]
+    corpus: Path, tmp_path: Path, job: str, straight: Straight
 ) -> None:
     more = [*JOBS[job].more, "--worker-memory", "64KiB", "--", "--direct_num_workers=2"]
     with calls_of(JOBS[job]) as calls:
@@ -235,7 +235,7 @@ def test_outputs_on_a_store_have_the_same_bytes(
     tmp_path: Path,
     job: str,
     place: str,
-    straight: Callable[[str], tuple[dict[str, bytes], int]],
+    straight: Straight,
 ) -> None:
     kind, *query = place.partition("?")
     output = f"{request.getfixturevalue(kind)}/out{''.join(query)}"
@@ -249,7 +249,7 @@ def test_outputs_on_a_store_have_the_same_bytes(
 
 @parametrize("job", [*sorted(QUICK), *sorted({*JOBS} - QUICK)], quick=2)
 def test_workers_in_processes_give_the_same_bytes(
-    corpus: Path, tmp_path: Path, job: str, straight: Callable[[str], tuple[dict[str, bytes], int]]
+    corpus: Path, tmp_path: Path, job: str, straight: Straight
 ) -> None:
     beam = ["--", "--direct_running_mode=multi_processing", "--direct_num_workers=2"]
     files = written(corpus, job, tmp_path / "out", *beam)

@@ -35,7 +35,7 @@ from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.tokenizer.vocabulary import is_unused
 from wordpiece_core.training.alphabet import InitialVocabulary, merge_symbols
 from wordpiece_core.training.budget import RoundBudget
-from wordpiece_core.training.merging import Merging, splitter
+from wordpiece_core.training.merging import Merging, split_tokens, splitter
 from wordpiece_core.training.rounds import (
     WORDS,
     Adding,
@@ -232,12 +232,11 @@ def missing_symbol_passes(goal: Goal) -> Sequence[Pass]:
         of_model = splitter(_vocabulary_of_model(goal), goal.training)
 
         def only_split(words: Batch) -> Batch:
-            counter = _kernel.PairCounter()
-            counter.add_splits(of_model.split(words, facts_of(words)["first_rank"]))
+            tokens = split_tokens(of_model, words, facts_of(words)["first_rank"])
             no_symbols = _kernel.symbol_counts(
                 words.slice(0, 0), first_rank=0, min_word_count=1, max_word_length=1
             )
-            return with_facts(no_symbols, split_tokens=counter.symbols)
+            return with_facts(no_symbols, split_tokens=tokens)
 
         return _symbol_passes(only_split)
     longest = goal.longest_match(goal.base.vocab)

@@ -332,6 +332,13 @@ def splitter(
     return TokenizerSplitter(vocabulary.tokenizer, vocabulary.hidden, options, made)
 
 
+def split_tokens(splitter: Splitter, words: Batch, first_rank: int) -> int:
+    """Return the number of tokens of the segmentations of words, each word counted once."""
+    counter = _kernel.PairCounter()
+    counter.add_splits(splitter.split(words, first_rank))
+    return counter.symbols
+
+
 def _trainer(vocabulary: InitialVocabulary, options: TrainingOptions) -> _kernel.Trainer:
     """Return the kernel's trainer with the initial vocabulary."""
     auto = options.min_pair_count == "auto"

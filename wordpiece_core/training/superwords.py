@@ -17,39 +17,22 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from wordpiece_core import _kernel
+from wordpiece_core.counting import joined_words
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.options import BPE, TextOptions, TrainingOptions
 from wordpiece_core.symbols import BYTE_CHARACTERS, BYTES
 from wordpiece_core.text_parts import (
     GPT2,
     SUPERWORD_PATTERNS,
-    names_of_pre_tokenizers,
-    split,
 )
 from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.training.alphabet import InitialVocabulary
 from wordpiece_core.training.budget import RoundBudget
-from wordpiece_core.training.merging import Merging, splitter
+from wordpiece_core.training.merging import Merging, split_tokens, splitter
 from wordpiece_core.training.rounds import Batch
 
 LONGEST_SEGMENT = 1 << 20  # characters; there is no reason to leave long segments out
 _WORD_IN_SEGMENT = re.compile(r"(?<=.)(?= \S)", re.DOTALL)
-
-
-def joined_words(text: TextOptions) -> TextOptions:
-    """Return the options that split text into segments, from the options that split it into words.
-
-    Raises OptionError if there is no pre-tokenizer for superwords.
-    """
-    patterns = SUPERWORD_PATTERNS.get(str(text.pre_tokenizer))
-    if patterns is None:
-        known = ", ".join(SUPERWORD_PATTERNS)
-        raise OptionError(
-            f"{opt.superwords}: not with {opt.pre_tokenizer} {text.pre_tokenizer or 'bert'}; use"
-            f" one of {known}"
-        )
-    return replace(text, pre_tokenizer=names_of_pre_tokenizers([split(p) for p in patterns]))
 
 
 def words_of_segments(text: TextOptions | None) -> TextOptions:
@@ -117,9 +100,8 @@ def second_phase(
     vocabulary = InitialVocabulary(
         list(vocab), [], model=model, hidden=hidden, marks=GPT2, max_words=max_words
     )
-    counter = _kernel.PairCounter()
-    counter.add_splits(splitter(vocabulary, options).split(segments, 0))
-    return Merging(vocabulary, options, budget, split_tokens=counter.symbols, words=len(segments))
+    tokens = split_tokens(splitter(vocabulary, options), segments, 0)
+    return Merging(vocabulary, options, budget, split_tokens=tokens, words=len(segments))
 
 
 def joined_log(first: pa.Table, second: pa.Table) -> pa.Table:

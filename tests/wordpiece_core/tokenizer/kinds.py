@@ -20,6 +20,7 @@ from ..real_text import real_lines
 from . import library_kinds
 from .peers import (
     SENTENCES,
+    added,
     sentencepiece_like,
     sentencepiece_model,
     train_sentencepiece,
@@ -35,11 +36,6 @@ BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 # --- Of `tokenizers` ------------------------------------------------------------------------------
-
-
-def added(content: str, number: int, **flags: bool) -> Json:
-    usual = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    return {"id": number, "content": content, "special": True} | usual | flags
 
 
 def of_bytes(kind: str, add_prefix_space: bool = False) -> Json:

@@ -138,12 +138,10 @@ def ids_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     return [row.ids for row in tokenizer.encode_batch(list(texts))]
 
 
-def _added(vocab: Sequence[str], tokens: Sequence[str], **more: Any) -> list[dict[str, Any]]:
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    return [
-        {"id": vocab.index(token), "content": token, **flags, "special": True, **more}
-        for token in sorted(tokens, key=list(vocab).index)
-    ]
+def added(content: str, number: int, **flags: bool) -> dict[str, Any]:
+    """An added token of a `tokenizer.json`, special unless the flags say otherwise."""
+    usual = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": number, "content": content, "special": True} | usual | flags
 
 
 def _template(single: str, pair: str, ids: dict[str, int], second_type: int) -> dict[str, Any]:
@@ -197,7 +195,7 @@ def sentencepiece_like(kind: str, trained: bytes | None = None) -> dict[str, Any
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": _added(tokens, special),
+        "added_tokens": [added(tokens[i], i) for i in sorted(map(tokens.index, special))],
         "normalizer": normalizer,
         "pre_tokenizer": splitter,
         "post_processor": _template(*around[:2], ids, around[2]),

@@ -21,6 +21,7 @@ from wordpiece_core.symbols import BYTE_CHARACTERS
 from wordpiece_core.tokenizer.by_class import TakenAsFileWarning
 
 from . import peers
+from .peers import added
 
 TEXTS = [
     *("a", "Hello hello", " a  12 b ", "caf\u00e9 \u00c9 \u4e2d\u6587", "x\u0301 don't 3.14", ""),
@@ -49,11 +50,6 @@ def byte_vocabulary() -> dict[str, int]:
 
 
 MERGES = [["1", "2"], ["h", "e"], ["l", "l"]]
-
-
-def added(content: str, number: int, **flags: bool) -> Json:
-    usual = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    return {"id": number, "content": content, **usual, "special": True, **flags}
 
 
 def whole(rng: Random, model: Json, normalizer: Any, splitter: Any, special: list[str]) -> Json:

@@ -14,6 +14,7 @@ import pytest
 import wordpiece_core as wp
 
 from ..sentencepiece_models import charsmap
+from .peers import added
 
 Json = dict[str, Any]
 PAGE = Path(__file__).parents[3] / "docs/reference/tokenizer-files.md"
@@ -45,18 +46,13 @@ def of_model(**options: Any) -> Json:
     model = {"type": "BPE", "vocab": vocab, "merges": [["a", "b"]], "unk_token": "[UNK]"}
     return {
         "version": "1.0",
-        "added_tokens": [added(0, "[UNK]")],
+        "added_tokens": [added("[UNK]", 0)],
         "normalizer": None,
         "pre_tokenizer": {"type": "Whitespace"},
         "post_processor": None,
         "decoder": None,
         "model": model | options,
     }
-
-
-def added(number: int, content: str, **flags: bool) -> Json:
-    usual = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    return {"id": number, "content": content, "special": True} | usual | flags
 
 
 def wordpiece(**flags: bool) -> Json:
@@ -66,7 +62,7 @@ def wordpiece(**flags: bool) -> Json:
     made["model"] |= {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
     made["normalizer"] = {"type": "BertNormalizer"} | OPTIONS["BertNormalizer"]
     made["pre_tokenizer"] = {"type": "BertPreTokenizer"}
-    made["added_tokens"].append(added(4, "é", **flags))
+    made["added_tokens"].append(added("é", 4, **flags))
     return made
 
 
@@ -108,7 +104,7 @@ def with_gap() -> Json:
 
 def with_vanishing_token() -> Json:
     made = with_part("normalizer", "Strip")
-    made["added_tokens"].append(added(5, " ", normalized=True))
+    made["added_tokens"].append(added(" ", 5, normalized=True))
     return made
 
 

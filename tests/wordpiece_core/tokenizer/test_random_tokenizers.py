@@ -16,8 +16,8 @@ import wordpiece_core as wp
 
 from ...parity.random_cases import assert_same, difference, load, random_case
 from ...quick import parametrize
-from .kinds import TAKES_SPACE, added, of_bytes, with_tokens
-from .peers import sentencepiece_like, trained
+from .kinds import TAKES_SPACE, of_bytes, with_tokens
+from .peers import added, sentencepiece_like, trained
 
 Json = dict[str, Any]
 PARTS, SEEDS = 10, 60
