@@ -10,18 +10,19 @@ import pyarrow as pa
 
 from wordpiece_core import _kernel
 from wordpiece_core.declared import Form, job
-from wordpiece_core.errors import OptionError, opt
-from wordpiece_core.options import TextOptions
-from wordpiece_core.text_parts import SUPERWORD_PATTERNS, names_of_pre_tokenizers, split
+from wordpiece_core.errors import OptionError, opt, shown
+from wordpiece_core.options import SegmentOptions, TextOptions
+from wordpiece_core.text_parts import BERT, SUPERWORD_PATTERNS, names_of_pre_tokenizers, split
 from wordpiece_core.tokenizer.tokenizer import Texts, text_array
 
-TEXT_KEY = b"wordpiece.text"
-"""Key of the text options in the metadata of a word table, as JSON."""
+TEXT_KEY, WORDS_KEY = b"wordpiece.text", b"wordpiece.words"
+"""Keys in the metadata of a word table, with text options as JSON: the options that split its text,
+and for segments, which superwords are trained on, the options that split them into words."""
 UNIT = 1 << 32  # weight that leaves counts unchanged
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountedTexts(TextOptions):
+class CountedTexts(SegmentOptions, TextOptions):
     """Arguments of `count_words`."""
 
     texts: Annotated[Texts, Form("", check=lambda value: value)] = field(kw_only=False)
@@ -43,9 +44,12 @@ def count_words(options: CountedTexts) -> pa.Table:
     >>> words.to_pylist()
     [{'word': 'Hug', 'count': 2}, {'word': 'a', 'count': 1}, {'word': 'pug', 'count': 1}]
     """
-    text, texts = options.select(TextOptions), text_array(options.texts)
+    of_words, texts = options.select(TextOptions), text_array(options.texts)
+    text, pattern = of_words, options.superword_pattern
     if options.superwords:
-        text = joined_words(text)
+        text = joined_words(of_words, pattern)
+    elif pattern is not None:
+        raise OptionError(f"{opt.superword_pattern}: also set {opt.superwords}")
     most_bytes = options.limits.in_memory_table_bytes
     counter = _kernel.WordCounter(text.for_kernel(), most_bytes=most_bytes)
     tables = []
@@ -54,31 +58,43 @@ def count_words(options: CountedTexts) -> pa.Table:
         tables += [batch for _, _, _, batch in counter.take(1)] if counter.is_full else []
     tables += [batch for _, _, _, batch in counter.take(1)]
     words = pa.record_batch(_kernel.weigh_sorted_words(tables, [UNIT] * len(tables), min_count=1))
-    return with_text(pa.Table.from_batches([words]), text)
+    return with_text(pa.Table.from_batches([words]), text, of_words if options.superwords else None)
 
 
-def joined_words(text: TextOptions) -> TextOptions:
+def joined_words(text: TextOptions, pattern: str | None = None) -> TextOptions:
     """Return the options that split text into segments, from the options that split it into words.
+
+    Args:
+        pattern: Regular expression of segments, for a pre-tokenizer without one.
 
     Raises OptionError if there is no pre-tokenizer for superwords.
     """
-    patterns = SUPERWORD_PATTERNS.get(str(text.pre_tokenizer))
-    if patterns is None:
+    name = text.pre_tokenizer or BERT
+    patterns = SUPERWORD_PATTERNS.get(str(name)) if pattern is None else [pattern]
+    if patterns is None or not text.holds_spaces:
         known = ", ".join(SUPERWORD_PATTERNS)
         raise OptionError(
-            f"{opt.superwords}: not with {opt.pre_tokenizer} {text.pre_tokenizer or 'bert'}; use"
-            f" one of {known}"
+            f"{opt.superwords}: not with {opt.pre_tokenizer} {shown(name)}; use one of {known}, or"
+            f" a regular expression with {opt.superword_pattern}"
         )
-    return replace(text, pre_tokenizer=names_of_pre_tokenizers([split(p) for p in patterns]))
+    parts = names_of_pre_tokenizers([split(each) for each in patterns])
+    try:
+        return replace(text, pre_tokenizer=parts)
+    except OptionError as error:
+        raise OptionError(f"{opt.superword_pattern}: {shown(pattern)} is not supported") from error
 
 
-def with_text(words: pa.Table, text: TextOptions) -> pa.Table:
-    """Return a word table that carries the options that split its text."""
-    return words.replace_schema_metadata({TEXT_KEY: json.dumps(text.to_dict())})
+def with_text(words: pa.Table, text: TextOptions, of_words: TextOptions | None = None) -> pa.Table:
+    """Return a word table that carries the options that split its text. `of_words`: options that
+    split segments into words."""
+    options = {TEXT_KEY: text} | ({} if of_words is None else {WORDS_KEY: of_words})
+    found = {key: json.dumps(value.to_dict()) for key, value in options.items()}
+    return words.replace_schema_metadata(found)
 
 
-def text_of(words: object) -> TextOptions | None:
-    """Return the options that split the text of a word table, if it carries them."""
+def text_of(words: object, key: bytes = TEXT_KEY) -> TextOptions | None:
+    """Return the options that split the text of a word table, if it carries them. `key`: TEXT_KEY,
+    or WORDS_KEY for the options that split segments into words."""
     metadata = words.schema.metadata if isinstance(words, pa.Table | pa.RecordBatch) else None
-    value = (metadata or {}).get(TEXT_KEY)
+    value = (metadata or {}).get(key)
     return None if value is None else TextOptions(**json.loads(value))

@@ -30,6 +30,8 @@ Characters = Annotated[int, Ge(1), Le(MOST_CHARACTERS)]
 """A positive number of characters."""
 Share = Annotated[float, Ge(0), Le(1), Form("SHARE", show="{:g}".format)]
 """A number from 0 to 1."""
+Regex = Annotated[str, Form("REGEX")]
+"""A regular expression."""
 Size = Annotated[
     int,
     *(Ge(1), Le(MOST_BYTES), Form("SIZE", "a size such as 512MiB,", parse_size, show_size)),

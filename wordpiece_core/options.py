@@ -28,6 +28,7 @@ from wordpiece_core.option_types import (
     MOST_CHARACTERS,
     Characters,
     Count,
+    Regex,
     Text,
     Tokens,
 )
@@ -346,6 +347,24 @@ class EncodingOptions(Options, section=IDS):
         kept = ("special_tokens_in_text", "id_type", *BOUNDARIES)
         values = {name: getattr(self, name) for name in kept}
         return EncodingOptions(add_special_tokens=False, limits=self.limits, **values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuperwordOptions(Options, section=TOKENIZER):
+    """Options of training superwords: tokens of byte-level BPE that may cross spaces."""
+
+    superwords: Annotated[int, Ge(0), Le(2**31 - 1)] = 0
+    """Number of tokens that may cross spaces; for byte-level BPE."""
+    max_superword_words: Annotated[int, Ge(2), Le(2**31 - 1)] = 4
+    """Maximum number of words of a superword."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentOptions(Options, section=TOKENIZER):
+    """Options of splitting text into segments, on which superwords are trained."""
+
+    superword_pattern: Regex | None = None
+    """Regular expression of superwords (default: as `pre_tokenizer`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from pipelines.comparing.options import LoadingOptions, TokenizerPath
 from pipelines.counting.options import CountingOptions, ReadingOptions
 from pipelines.options import InputOptions
+from wordpiece_core.counting import joined_words
 from wordpiece_core.declared import MAIN, OUTPUT, PERFORMANCE, RARE, Options
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.option_types import DriverMemory, Place, Tokens
-from wordpiece_core.options import ExtensionOptions, TrainingOptions
+from wordpiece_core.options import (
+    ExtensionOptions,
+    SegmentOptions,
+    SuperwordOptions,
+    TextOptions,
+    TrainingOptions,
+)
 from wordpiece_core.training.budget import RoundBudget
+from wordpiece_core.training.superwords import first_phase
 
 DRIVER_MEMORY = 4 << 30  # bytes
 
@@ -60,7 +68,15 @@ class WordsOptions(ReadingOptions, InputOptions, section=OUTPUT):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(DriverOptions, WordsOptions, TrainingOptions, CountingOptions, InputOptions):
+class TrainOptions(
+    DriverOptions,
+    WordsOptions,
+    SegmentOptions,
+    SuperwordOptions,
+    TrainingOptions,
+    CountingOptions,
+    InputOptions,
+):
     """Train WordPiece, BPE or Unigram on INPUT and write a tokenizer directory.
 
     INPUT: files, globs or directories, as for wordpiece count; or set --word-counts.
@@ -68,8 +84,40 @@ class TrainOptions(DriverOptions, WordsOptions, TrainingOptions, CountingOptions
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.superwords:
+            self._check_superwords()
+        elif self.superword_pattern is not None:
+            raise OptionError(f"{opt.superword_pattern}: also set {opt.superwords}")
         if not self.word_counts:
             self.word_marks(self)
+
+    def _check_superwords(self) -> None:
+        if self.word_counts:
+            raise OptionError(
+                f"{opt.superwords}: a word table has no spaces between words; pass {opt.inputs}"
+                f" instead of {opt.word_counts}"
+            )
+        if self.smoothing_exponent != 1:
+            raise OptionError(
+                f"{opt.superwords}: not with {opt.smoothing_exponent}; repeat the texts of small"
+                " groups instead"
+            )
+        first_phase(self.select(TrainingOptions), self.superwords)
+        _ = self.segments
+
+    @property
+    def segments(self) -> TextOptions:
+        """Options that split text into segments, on which superwords are trained."""
+        return joined_words(self.select(TextOptions), self.superword_pattern)
+
+    @property
+    def superword_identity(self) -> dict[str, Any]:
+        """The options that change superwords, as values that JSON can hold."""
+        found: dict[str, Any] = {"superwords": self.superwords}
+        if self.superwords:
+            found["max_superword_words"] = self.max_superword_words
+            found["superword_pattern"] = self.superword_pattern
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

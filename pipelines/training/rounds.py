@@ -7,19 +7,24 @@ from which a killed training resumes. An extension consists of the same rounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
 from pipelines.beam import local_cores
 from pipelines.counting.word_table import WordTable
 from pipelines.progress import add_metrics
+from pipelines.training.coverage import coverage
+from pipelines.training.options import TrainOptions
 from pipelines.training.passes import BeamExecutor, RoundState
+from pipelines.training.segments import write_segments
 from pipelines.training.words import WordsJob
 from pipelines.training.work_directory import TrainingWork
+from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError
-from wordpiece_core.options import TrainingOptions
+from wordpiece_core.options import SuperwordOptions, TrainingOptions
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import (
     ExtensionResult,
@@ -45,26 +50,81 @@ from wordpiece_core.training.starting import (
     start_of,
     start_passes,
 )
-from wordpiece_core.training.train import TrainingResult, training_result
+from wordpiece_core.training.superwords import (
+    TOTAL,
+    first_phase,
+    second_phase,
+    second_start,
+    token_passes,
+)
+from wordpiece_core.training.train import (
+    TrainingResult,
+    bpe_of,
+    training_result,
+    with_superwords,
+)
 
 
-def train_in_rounds(job: WordsJob, training: TrainingOptions, marks: str | None) -> TrainingResult:
+def train_in_rounds(
+    job: WordsJob,
+    training: TrainingOptions,
+    marks: str | None,
+    recorded: Mapping[str, Any],
+) -> TrainingResult:
     """Train a vocabulary.
 
     Args:
         marks: How words are marked; see `TrainingOptions.word_marks`.
+        recorded: Options that a killed training must share to be resumed.
 
     Raises InputError, StorageError, OutputError and OptionError.
     """
-    identity = {"word_table": job.table.digest} | training.to_dict()
+    identity = {"word_table": job.table.digest, **recorded}
+
+    def start() -> Start:
+        return start_of(_symbols(job, partial(start_passes, training, marks)), training, marks)
+
     with naming(job.table):
-        passes = partial(start_passes, training, marks)
-        algorithm, finished = _resume(
-            job, training, identity, passes, lambda symbols: start_of(symbols, training, marks)
-        )
+        algorithm, finished = _resume(job, training, identity, start)
         if not (finished and finished[-1].is_last):
             _run_rounds(job, training, algorithm, finished)
         return training_result(algorithm, len(finished))
+
+
+def train_superwords(
+    job: WordsJob, options: TrainOptions, training: TrainingOptions, text: TextOptions
+) -> tuple[TrainingResult, int]:
+    """Train words, then superwords (`wordpiece_core.training.superwords`).
+
+    Args:
+        training: Options of the complete training.
+        text: Options that split text into words.
+
+    Returns:
+        The result, and the number of tokens of the text.
+
+    Raises InputError, StorageError, OutputError and OptionError.
+    """
+    shorter = first_phase(training, options.superwords)
+    recorded = training.to_dict() | options.superword_identity
+    first = train_in_rounds(job, shorter, training.word_marks(text), recorded)
+    words, of_words = job.table, Tokenizer.from_spec(first.tokenizer_spec(text))
+    segments = write_segments(job, options)
+    job, second = replace(job, work=job.work.of_superwords, table=segments), second_phase(training)
+
+    def start() -> Start:
+        superwords = options.select(SuperwordOptions)
+        (covered,) = coverage(words, of_words)
+        return second_start(first.vocab, bpe_of(first), second, superwords, covered.tokens)
+
+    algorithm, finished = _resume(job, second, recorded, start)
+    if not (finished and finished[-1].is_last):
+        _run_rounds(job, second, algorithm, finished)
+    result = training_result(algorithm, len(finished))
+    state = _state(job, second, len(finished) + 1)
+    with job.progress.stage("count tokens", "words", segments.rows):
+        (tokens,) = _executor(job, state.of_range).run(token_passes)[TOTAL]
+    return with_superwords(first, result, training, options.segments), tokens.facts[TOTAL]
 
 
 def extend_in_rounds(job: WordsJob, goal: Goal, base: dict[str, Any]) -> ExtensionResult:
@@ -79,13 +139,13 @@ def extend_in_rounds(job: WordsJob, goal: Goal, base: dict[str, Any]) -> Extensi
     with naming(job.table):
         job.work.check_started(identity)
         job.work.write_goal(goal)
-        merging, finished = _resume(
-            job,
-            goal.training,
-            identity,
-            partial(_missing_symbol_passes, job.work),
-            lambda symbols: _start_of_extension(symbols, goal),
-        )
+
+        def start() -> Start:
+            symbols = _symbols(job, partial(_missing_symbol_passes, job.work))
+            vocabulary = vocabulary_to_extend(symbols.batch, goal)
+            return MergingStart(vocabulary, symbols.facts["split_tokens"])
+
+        merging, finished = _resume(job, goal.training, identity, start)
         assert isinstance(merging, Merging)
 
         def each(work: Callable[[Batch], Batch]) -> Iterator[Batch]:
@@ -101,27 +161,35 @@ def _executor(job: WordsJob, state: Callable[..., Batch] | None = None) -> BeamE
     return BeamExecutor(job.table.ranges, job.work, job.options.beam_args, state)
 
 
+def _symbols(job: WordsJob, passes: Callable[[], Sequence[Pass]]) -> Sum:
+    """Return the output `symbols` of passes, from which a new training starts."""
+    with job.progress.stage("find alphabet", "words", job.table.rows):
+        (symbols,) = _executor(job).run(passes)["symbols"]
+        return symbols
+
+
+def _state(job: WordsJob, training: TrainingOptions, number: int) -> RoundState:
+    budget, memory = job.options.select(RoundBudget), job.options.worker_memory
+    return RoundState(job.work, number, training, budget, job.table.rows, memory)
+
+
 def _resume(
     job: WordsJob,
     training: TrainingOptions,
     identity: dict[str, Any],
-    passes: Callable[[], Sequence[Pass]],
-    start_from: Callable[[Sum], Start],
+    new_start: Callable[[], Start],
 ) -> tuple[RoundAlgorithm, list[FinishedRound]]:
     """Return the algorithm after its finished rounds, and these rounds.
 
     Args:
         identity: Values that a killed training must share to be resumed.
-        passes: Return the passes whose output `symbols` a new training starts from.
-        start_from: Make the start of a training of this output.
+        new_start: Return the start of a new training.
     """
     work = job.work
     work.check_started(identity)
     start = work.start()
     if start is None:
-        with job.progress.stage("find alphabet", "words", job.table.rows):
-            (symbols,) = _executor(job).run(passes)["symbols"]
-            start = start_from(symbols)
+        start = new_start()
         work.start_training(identity, start)
     budget, cores = job.options.select(RoundBudget), local_cores()
     algorithm = algorithm_of(start, training, budget, words=job.table.rows, threads=cores)
@@ -139,11 +207,10 @@ def _run_rounds(
 ) -> None:
     """Run and commit rounds until one is the last: the vocabulary has its size, or cannot reach
     it."""
-    budget, memory = job.options.select(RoundBudget), job.options.worker_memory
     words, progress, is_last = job.table.rows, job.progress, False
     while not is_last:
         number = len(finished) + 1
-        state = RoundState(job.work, number, training, budget, words, memory)
+        state = _state(job, training, number)
         with progress.stage("segment words", "words", words):
             begin_round(algorithm, _executor(job, state.of_range), state.passes)
         deciding = algorithm.deciding
@@ -166,10 +233,6 @@ def naming(table: WordTable) -> Iterator[None]:
         if str(error).startswith(table.path):  # the error names a file of the table
             raise
         raise InputError(f"{table.path}: {error.template}") from error
-
-
-def _start_of_extension(symbols: Sum, goal: Goal) -> MergingStart:
-    return MergingStart(vocabulary_to_extend(symbols.batch, goal), symbols.facts["split_tokens"])
 
 
 @lru_cache(maxsize=1)

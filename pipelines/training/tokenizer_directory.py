@@ -23,7 +23,13 @@ from pipelines.io import outputs
 from pipelines.io.publishing import STAGING, Publication
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OptionError, OutputError, opt, short
-from wordpiece_core.options import ExtensionOptions, TextOptions, TrainingOptions, defaults
+from wordpiece_core.options import (
+    ExtensionOptions,
+    SuperwordOptions,
+    TextOptions,
+    TrainingOptions,
+    defaults,
+)
 from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.writing import TOKENIZER_FILES, tokenizer_files
 from wordpiece_core.training.extension import NEW_TOKENS
@@ -34,7 +40,11 @@ TRAINING, RUN = "training.json", "run.json"
 PRUNED_IDS = "pruned_ids.parquet"
 FILES = (*sorted(TOKENIZER_FILES), MERGES, PIECES, PRUNED_IDS, NEW_TOKENS)
 """Files that a new tokenizer replaces. `training.json` has the digests of the written files."""
-OPTIONS = {"text": TextOptions, "training": TrainingOptions, "extension": ExtensionOptions}
+DEFAULTS = {
+    "text": defaults(TextOptions),
+    "training": defaults(TrainingOptions) | defaults(SuperwordOptions),
+    "extension": defaults(ExtensionOptions),
+}
 """The keys of `training.json` with options. A missing option had its default."""
 NO_MERGES = pa.schema(
     [
@@ -83,7 +93,7 @@ def _difference(identity: Mapping[str, Any], record: dict[str, Any]) -> str | No
     for key, wanted in identity.items():
         found = record.get(key)
         if isinstance(wanted, dict) and isinstance(found, dict):
-            found = defaults(OPTIONS[key]) | found if key in OPTIONS else found
+            found = DEFAULTS.get(key, {}) | found
             for name, value in wanted.items():
                 if found.get(name) != value:
                     return f"trained with {name} {short(found.get(name))}, not {short(value)}"

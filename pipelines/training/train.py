@@ -11,10 +11,15 @@ import pyarrow as pa
 
 from pipelines.counting.word_table import text_of
 from pipelines.progress import Progress
-from pipelines.training.coverage import coverage, long_words_warning, unknown_words_warning
+from pipelines.training.coverage import (
+    Coverage,
+    coverage,
+    long_words_warning,
+    unknown_words_warning,
+)
 from pipelines.training.options import TrainOptions
 from pipelines.training.result import NewTokenizer
-from pipelines.training.rounds import train_in_rounds
+from pipelines.training.rounds import train_in_rounds, train_superwords
 from pipelines.training.words import (
     check_output,
     lowest_word_count,
@@ -81,7 +86,7 @@ def train_job(options: TrainOptions, progress: Progress) -> Trained:
     options = options.checked()
     text, training = options.select(TextOptions), options.select(TrainingOptions)
     split_at = [] if options.split_special_tokens else tokens_in_texts(options.listed_tokens)
-    known = training.to_dict()
+    known = training.to_dict() | options.superword_identity
     identity: dict[str, Any] = {"training": known}
     if options.word_counts:  # the table may have been counted without rare words
         del known["min_word_count"]
@@ -92,17 +97,25 @@ def train_job(options: TrainOptions, progress: Progress) -> Trained:
         text = text_of([table], text)
         lowest = lowest_word_count(table, training.min_word_count)
         training = replace(training, min_word_count=lowest)
-        recorded = training.to_dict()
+        recorded = training.to_dict() | options.superword_identity
         identity = {"text": text.to_dict(), "training": recorded, "word_table": table.digest}
         check_output(options, identity)
         long_words = long_words_warning(table, training)  # reads the words, so before long rounds
-        result = train_in_rounds(job, training, training.word_marks(text))
-        spec, budget = result.tokenizer_spec(text), options.select(RoundBudget)
+        if options.superwords:
+            result, tokens = train_superwords(job, options, training, text)
+            spec, covered = (
+                result.tokenizer_spec(options.segments),
+                Coverage(table.totals["words"], tokens),
+            )
+        else:
+            result = train_in_rounds(job, training, training.word_marks(text), recorded)
+            spec = result.tokenizer_spec(text)
+            (covered,) = coverage(table, Tokenizer.from_spec(spec))
+        budget = options.select(RoundBudget)
         took = budget.to_dict() | {"rounds": result.rounds}
         if result.estimates:
             took["estimates"] = result.estimates
         job.write(spec, identity, dict([result.log]), **took)
-        (covered,) = coverage(table, Tokenizer.from_spec(spec))
     warnings = (
         job.unsplit_warning(),
         unknown_words_warning(covered),

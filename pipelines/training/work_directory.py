@@ -10,6 +10,7 @@
     splits/00002/RUN/      the segmentation of the words in a round, by word range, unless the
                            driver may hold all of them
     exchange/ID/           sums that workers write for later passes and the driver
+    superwords/            the same for superwords, whose words are segments of the text
 
 While `job.json` exists, a call with other options is refused. It is the first file to be deleted
 when the training is finished or has failed. Without it only the word table is used again, if
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipelines.counting.options import CountingOptions
@@ -37,7 +38,12 @@ from pipelines.io.owned import OwnedDirectory, new_id
 from pipelines.io.publishing import STAGING, Publication
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OptionError, opt, short
-from wordpiece_core.options import ExtensionOptions, TrainingOptions, defaults
+from wordpiece_core.options import (
+    ExtensionOptions,
+    SuperwordOptions,
+    TrainingOptions,
+    defaults,
+)
 from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.training.extension import Goal
 from wordpiece_core.training.rounds import FinishedRound
@@ -46,8 +52,9 @@ from wordpiece_core.uri import join
 
 COUNT, JOB, GOAL = "count.json", "job.json", "goal.json"
 WORDS, ROUNDS, SPLITS, EXCHANGE = "words", "rounds", "splits", "exchange"
+SUPERWORDS = "superwords"
 STATUS, LAST, NOT_LAST = "status", "done", "round over"  # metadata of the file of a round
-NAMES = "|".join(
+_NAMES = "|".join(
     (
         *(COUNT, JOB, GOAL),
         rf"{WORDS}/(?:{PART}|{MANIFEST}|{re.escape(LOCK)}|{STAGING}/(?:[^/]+/)?[^/]+)",
@@ -56,8 +63,15 @@ NAMES = "|".join(
         rf"{EXCHANGE}/[0-9a-f]{{16}}/[^/]+",
     )
 )
+_PHASE = rf"(?:{SUPERWORDS}/)?"
+NAMES = rf"{_PHASE}(?:{_NAMES})"
 
-DEFAULTS = defaults(CountingOptions) | defaults(TrainingOptions) | defaults(ExtensionOptions)
+DEFAULTS = {
+    **defaults(CountingOptions),
+    **defaults(TrainingOptions),
+    **defaults(SuperwordOptions),
+    **defaults(ExtensionOptions),
+}
 """Values of options that a file lacks, because an earlier version wrote it."""
 
 
@@ -85,6 +99,11 @@ class TrainingWork:
     def words(self) -> str:
         """The path of the word table."""
         return join(self.path, WORDS)
+
+    @property
+    def of_superwords(self) -> TrainingWork:
+        """The directory of the second phase, when superwords are trained."""
+        return replace(self, path=join(self.path, SUPERWORDS))
 
     def splits(self, number: int) -> str:
         """Return the directory of the segmentations of a round in this run."""
@@ -136,9 +155,9 @@ class TrainingWork:
     def claim(self, counted_from: Mapping[str, Any]) -> None:
         """Prepare the directory after `check`, and delete files that this run does not use."""
         self.owned.claim()
-        left = [rf"{EXCHANGE}/.*", rf"{SPLITS}/.*"]
+        left = [rf"{_PHASE}{EXCHANGE}/.*", rf"{_PHASE}{SPLITS}/.*"]
         if not self._identity(JOB):
-            left += [GOAL, rf"{ROUNDS}/.*"]
+            left += [GOAL, rf"{ROUNDS}/.*", rf"{SUPERWORDS}/.*"]
             known = self._identity(COUNT)
             if DEFAULTS | known != {**DEFAULTS, **counted_from}:
                 if known:

@@ -92,6 +92,7 @@ SHUFFLE = ["--shuffle", "3", "--shard-size", "16KiB"]
 MEGATRON = ["--format", "megatron", "--splits", "train=0.8,test=0.2", *SHUFFLE]
 GROUPS = ["--group-column", "lang", "--smoothing-exponent", "0.7"]
 GPT2 = ["--config", "gpt2", "--vocab-size", "500", "--min-word-count", "1"]
+SUPERWORDS = ["--superwords", "100"]
 UNIGRAM = ["--model", "unigram", "--vocab-size", "400"]
 ON = ["--on", "DIRECTORY", "--group-column", "lang"]
 BPE = ["--model", "bpe", "--vocab-size", "700"]
@@ -102,6 +103,7 @@ JOBS = {
     "count with groups": Job(["count", "IN", *GROUPS], Spill, "emit"),
     "train": Job(["train", "IN", "--vocab-size", "420"], Exchange, "write", ROUNDS),
     "train bpe": Job(["train", "IN", *GPT2], Exchange, "write", ROUNDS),
+    "train superwords": Job(["train", "IN", *GPT2, *SUPERWORDS], Exchange, "write", ROUNDS),
     "train unigram": Job(["train", "IN", *UNIGRAM], Exchange, "write", ROUNDS),
     "extend": Job(EXTEND, Exchange, "write", ROUNDS),
     "prune": Job(["prune", "TOKENIZER", "IN", "--vocab-size", "300"], Spill, "emit"),

@@ -48,6 +48,7 @@ class MergingStart:
             hidden=value["hidden"],
             tokenizer=None if spec is None else Tokenizer.from_spec(TokenizerSpec.from_dict(spec)),
             marks=value["marks"],
+            max_words=value.get("max_words"),
         )
         return cls(vocabulary, value["split_tokens"])
 

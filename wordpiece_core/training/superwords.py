@@ -10,55 +10,46 @@ specification.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from wordpiece_core.counting import joined_words
+from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError, opt
-from wordpiece_core.options import BPE, TextOptions, TrainingOptions
+from wordpiece_core.option_types import MOST_CHARACTERS
+from wordpiece_core.options import BPE, SuperwordOptions, TextOptions, TrainingOptions
 from wordpiece_core.symbols import BYTE_CHARACTERS, BYTES
-from wordpiece_core.text_parts import (
-    GPT2,
-    SUPERWORD_PATTERNS,
-)
+from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.models import Bpe
 from wordpiece_core.training.alphabet import InitialVocabulary
-from wordpiece_core.training.budget import RoundBudget
-from wordpiece_core.training.merging import Merging, split_tokens, splitter
-from wordpiece_core.training.rounds import Batch
+from wordpiece_core.training.exact_sums import EXACT, EXACT_LENGTH, as_counts
+from wordpiece_core.training.rounds import (
+    KEPT,
+    Adding,
+    Batch,
+    Output,
+    Pass,
+    facts_of,
+    with_facts,
+)
+from wordpiece_core.training.starting import MergingStart
 
-LONGEST_SEGMENT = 1 << 20  # characters; there is no reason to leave long segments out
-_WORD_IN_SEGMENT = re.compile(r"(?<=.)(?= \S)", re.DOTALL)
-
-
-def words_of_segments(text: TextOptions | None) -> TextOptions:
-    """Return the options that split segments into words, from the options that split text into
-    segments. Raises OptionError for words of another pre-tokenizer."""
-    if text is not None:
-        for name in SUPERWORD_PATTERNS:
-            words = replace(text, pre_tokenizer=name)
-            if joined_words(words) == text:
-                return words
-    raise OptionError(
-        f"{opt.superwords}: the word table has no segments; count it with"
-        " count_words(texts, pre_tokenizer=..., superwords=True)"
-    )
+TOTAL = "total"
 
 
-def split_segments(segments: Batch) -> list[tuple[str, int]]:
+def split_segments(segments: Batch, text: TextOptions) -> Batch:
     """Return the words of segments with their counts, like a word table: the most frequent word
-    first, then by code point."""
-    words = Counter[str]()
-    for segment, count in zip(
-        segments["word"].to_pylist(), segments["count"].to_pylist(), strict=True
-    ):
-        for word in _WORD_IN_SEGMENT.split(segment):
-            words[word] += count
-    return sorted(words.items(), key=lambda item: (-item[1], item[0]))
+    first, then by code point. `text`: options that split text into words. Raises InputError if
+    counts are too large."""
+    words = pa.array(_kernel.pre_tokenize(segments["word"], text.for_kernel()))
+    counts = segments["count"].take(pc.list_parent_indices(words)).cast(EXACT)
+    table = pa.table({"word": words.flatten(), "count": counts}).group_by("word")
+    sums = table.aggregate([("count", "sum")])
+    counted = pa.table({"word": sums["word"], "count": as_counts(sums["count_sum"])})
+    ordered = counted.sort_by([("count", "descending"), ("word", "ascending")]).combine_chunks()
+    return pa.record_batch([c.combine_chunks() for c in ordered.columns], names=["word", "count"])
 
 
 def first_phase(options: TrainingOptions, superwords: int) -> TrainingOptions:
@@ -78,30 +69,50 @@ def first_phase(options: TrainingOptions, superwords: int) -> TrainingOptions:
     return replace(options, vocab_size=options.vocab_size - superwords)
 
 
-def second_phase(
-    vocab: Sequence[str],
+def second_phase(options: TrainingOptions) -> TrainingOptions:
+    """Return the options of the second phase, in which each segment is used: segments of corpora
+    are long and rare."""
+    return replace(options, min_word_count=1, max_word_length=MOST_CHARACTERS)
+
+
+def second_start(
+    vocab: list[str],
     model: Bpe,
     options: TrainingOptions,
-    budget: RoundBudget,
-    segments: Batch,
-    max_words: int,
-) -> Merging:
-    """Return the training of superwords before its first round.
+    superwords: SuperwordOptions,
+    split_tokens: int,
+) -> MergingStart:
+    """Return the start of the second phase.
 
     Args:
         vocab: The vocabulary of the first phase.
         model: Its merges.
-        options: The options of the complete training.
-        max_words: Maximum number of words of a token.
+        split_tokens: Maximum number of tokens of segments, each segment counted once.
     """
-    options = replace(options, max_word_length=LONGEST_SEGMENT)
     ids = {token: i for i, token in enumerate(vocab)}
     hidden = [ids[token] for token in options.listed_tokens]
+    most = superwords.max_superword_words
     vocabulary = InitialVocabulary(
-        list(vocab), [], model=model, hidden=hidden, marks=GPT2, max_words=max_words
+        vocab, [], model=model, hidden=hidden, marks=GPT2, max_words=most
     )
-    tokens = split_tokens(splitter(vocabulary, options), segments, 0)
-    return Merging(vocabulary, options, budget, split_tokens=tokens, words=len(segments))
+    return MergingStart(vocabulary, split_tokens)
+
+
+def token_passes() -> Sequence[Pass]:
+    """Return the pass that counts the tokens of all segmentations, each as often as its segment
+    occurs, as the fact TOTAL of its output."""
+    outputs = {TOTAL: Output(lambda parts, _: iter([_add_tokens(list(parts))]))}
+    return [Pass(TOTAL, KEPT, outputs, lambda _: Adding(TOTAL, _tokens, _add_tokens))]
+
+
+def _tokens(splits: Batch) -> Batch:
+    lengths = pc.list_value_length(splits["symbols"]).cast(EXACT_LENGTH)
+    tokens = pc.sum(pc.multiply(lengths, splits["count"].cast(EXACT))).as_py()
+    return with_facts(pa.record_batch([], names=[]), **{TOTAL: int(tokens or 0)})
+
+
+def _add_tokens(batches: list[Batch]) -> Batch:
+    return with_facts(batches[0], **{TOTAL: sum(facts_of(each)[TOTAL] for each in batches)})
 
 
 def joined_log(first: pa.Table, second: pa.Table) -> pa.Table:

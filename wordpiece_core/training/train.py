@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordpiece_core import _kernel
-from wordpiece_core.counting import text_of
-from wordpiece_core.declared import Form, Ge, Le, job, with_options
+from wordpiece_core.counting import WORDS_KEY, text_of
+from wordpiece_core.declared import Form, job, with_options
 from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.option_types import Place
 from wordpiece_core.options import (
@@ -24,6 +24,7 @@ from wordpiece_core.options import (
     UNIGRAM,
     UNK,
     PreTokenizer,
+    SuperwordOptions,
     TextOptions,
     TrainingOptions,
 )
@@ -37,15 +38,15 @@ from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.training.alphabet import reserved_tokens
 from wordpiece_core.training.budget import RoundBudget
-from wordpiece_core.training.merging import Merging
+from wordpiece_core.training.merging import Merging, split_tokens, splitter
 from wordpiece_core.training.rounds import Batch, InMemory, RoundAlgorithm, make_round, with_facts
 from wordpiece_core.training.starting import algorithm_of, start_of, start_passes
 from wordpiece_core.training.superwords import (
     first_phase,
     joined_log,
     second_phase,
+    second_start,
     split_segments,
-    words_of_segments,
 )
 from wordpiece_core.training.unigram import UnigramTraining
 
@@ -74,7 +75,7 @@ class SaveOptions(TextOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InMemoryTraining(RoundBudget, TrainingOptions):
+class InMemoryTraining(RoundBudget, SuperwordOptions, TrainingOptions):
     """Arguments of `train`."""
 
     word_counts: WordCounts = field(kw_only=False)
@@ -84,11 +85,6 @@ class InMemoryTraining(RoundBudget, TrainingOptions):
     """Pre-tokenizer that split text into the words. Words of gpt2, llama3 and others include their
     spaces; they train only `model="bpe", word_boundary="bytes"` (default: the pre-tokenizer of the
     table, or bert)."""
-    superwords: Annotated[int, Ge(0), Le(2**31 - 1)] = 0
-    """Number of tokens that may cross spaces, trained last, for words of
-    `count_words(..., superwords=True)`."""
-    max_superword_words: Annotated[int, Ge(2), Le(2**31 - 1)] = 4
-    """Maximum number of words of a token, counted in spaces."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,18 +191,8 @@ class TrainingResult(Summarized):
             scores = [0.0] * len(reserved_tokens(options)) + self.pieces["score"].to_pylist()
             return Unigram(scores, options.byte_fallback)
         if options.model == BPE:
-            return self._bpe()
+            return bpe_of(self)
         return WordPiece(options.prefix, options.max_word_length)
-
-    def _bpe(self) -> Bpe:
-        """Return the merges as pairs of ids. A pair that was merged again, because other merges had
-        rebuilt its tokens, has the rank of its first merge."""
-        ids = {token: i for i, token in enumerate(self.vocab)}
-        sides = (self.merges[name].to_pylist() for name in ("left", "right"))
-        pairs = dict.fromkeys((ids[left], ids[right]) for left, right in zip(*sides, strict=True))
-        options = self.options
-        suffix = WORD_END if options.word_boundary == WORD_END else None
-        return Bpe(list(pairs), suffix, options.byte_fallback)
 
     @with_options(SaveOptions)
     def save(self, options: SaveOptions) -> tuple[str, ...]:
@@ -227,6 +213,17 @@ class TrainingResult(Summarized):
         return (*paths, log)
 
 
+def bpe_of(result: TrainingResult) -> Bpe:
+    """Return the merges as pairs of ids. A pair that was merged again, because other merges had
+    rebuilt its tokens, has the rank of its first merge."""
+    ids = {token: i for i, token in enumerate(result.vocab)}
+    sides = (result.merges[name].to_pylist() for name in ("left", "right"))
+    pairs = dict.fromkeys((ids[left], ids[right]) for left, right in zip(*sides, strict=True))
+    options = result.options
+    suffix = WORD_END if options.word_boundary == WORD_END else None
+    return Bpe(list(pairs), suffix, options.byte_fallback)
+
+
 @job(InMemoryTraining)
 def train(options: InMemoryTraining) -> TrainingResult:
     """Train a vocabulary on words with their counts. Ties between scores go to the first word.
@@ -240,7 +237,8 @@ def train(options: InMemoryTraining) -> TrainingResult:
     >>> train({"hug": 10, "hugs": 5}, model="bpe", vocab_size=14).vocab[5:]
     ['g', 'g</w>', 'h', 's</w>', 'u', 'hu', 'hug</w>', 'hug', 'hugs</w>']
 
-    Superwords are trained on words with the spaces between them:
+    Superwords are trained on words with the spaces between them, from
+    `count_words(..., superwords=True)`:
 
     >>> from wordpiece_core import count_words
     >>> words = count_words(["a hug", "a hug a pug"], pre_tokenizer="gpt2", superwords=True)
@@ -251,7 +249,7 @@ def train(options: InMemoryTraining) -> TrainingResult:
     training, budget = options.select(TrainingOptions), options.select(RoundBudget)
     text = text_of(options.word_counts)
     if options.superwords:
-        result = _with_superwords(options, training, budget)
+        result = _with_superwords(options.word_counts, options, training, budget)
     else:
         marks = training.word_marks(_text_of_words(text, options.pre_tokenizer))
         words = word_batch(options.word_counts)
@@ -285,19 +283,41 @@ def _rounds(algorithm: RoundAlgorithm, parts: Callable[[], Iterator[Batch]]) -> 
 
 
 def _with_superwords(
-    options: InMemoryTraining, training: TrainingOptions, budget: RoundBudget
+    counts: WordCounts, superwords: SuperwordOptions, training: TrainingOptions, budget: RoundBudget
 ) -> TrainingResult:
     """Train words, then superwords (`wordpiece_core.training.superwords`)."""
-    text, segments = text_of(options.word_counts), word_batch(options.word_counts)
-    shorter, of_words = first_phase(training, options.superwords), words_of_segments(text)
-    marks, words = training.word_marks(of_words), word_batch(split_segments(segments))
-    first = _trained(words, shorter, budget, marks)
-    most = options.max_superword_words
-    merging = second_phase(first.vocab, first._bpe(), training, budget, segments, most)
-    rounds = first.rounds + _rounds(merging, partial(parts_of, segments))
-    second = training_result(merging, rounds)
-    log = joined_log(first.merges, second.merges)
-    return replace(second, merges=log, options=training, text=text)
+    shorter, text = first_phase(training, superwords.superwords), text_of(counts, WORDS_KEY)
+    if text is None:
+        raise OptionError(
+            f"{opt.superwords}: the word table has no segments; count it with"
+            " count_words(texts, pre_tokenizer=..., superwords=True)"
+        )
+    segments, marks = word_batch(counts), training.word_marks(text)
+    first = _trained(split_segments(segments, text), shorter, budget, marks)
+    options = second_phase(training)
+    start = second_start(first.vocab, bpe_of(first), options, superwords, 0)
+    tokens = split_tokens(splitter(start.vocabulary, options), segments, 0)
+    start = replace(start, split_tokens=tokens)
+    algorithm = algorithm_of(start, options, budget, words=len(segments))
+    rounds = _rounds(algorithm, partial(parts_of, segments))
+    return with_superwords(first, training_result(algorithm, rounds), training, text_of(counts))
+
+
+def with_superwords(
+    words: TrainingResult,
+    superwords: TrainingResult,
+    options: TrainingOptions,
+    text: TextOptions | None,
+) -> TrainingResult:
+    """Return the result of both phases.
+
+    Args:
+        options: Options of the complete training.
+        text: Options that split text into segments.
+    """
+    log = joined_log(words.merges, superwords.merges)
+    rounds = words.rounds + superwords.rounds
+    return replace(superwords, merges=log, rounds=rounds, options=options, text=text)
 
 
 def _text_of_words(text: TextOptions | None, pre_tokenizer: Any) -> TextOptions:

@@ -53,9 +53,12 @@ NEEDED: dict[str, dict[str, Any]] = {
     "check": {"tokenizer": "tok", "on": "in"},
     "report": {"tokenizer": "tok", "on": "in", "output": "out.html"},
 }
+SUPERWORDS = {"model": "bpe", "word_boundary": "bytes", "pre_tokenizer": "gpt2"}
 WITH: dict[str, dict[str, Any]] = {
     "smoothing_exponent": {"group_column": "lang"},
     "stride": {"max_length": 128},
+    "superword_pattern": {"superwords": 70, **SUPERWORDS},
+    "superwords": SUPERWORDS,
     "until_idle": {"follow": True},
     "word_boundary": {"model": "bpe"},
     "word_counts": {"inputs": None},

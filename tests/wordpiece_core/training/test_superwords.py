@@ -45,7 +45,8 @@ def test_segments_are_words_joined_over_single_spaces(name: str) -> None:
         found = [segment for segment, _ in segments.pre_tokenize_str(text)]
         table = wp.count_words([text], pre_tokenizer=name, superwords=True)
         assert sorted({*found}) == sorted(table["word"].to_pylist())
-        assert {word for word, _ in split_segments(table.to_batches()[0])} == {*wanted}
+        split = split_segments(table.to_batches()[0], wp.TextOptions(pre_tokenizer=name))
+        assert {*split["word"].to_pylist()} == {*wanted}
         joined += len(found) < len(wanted)
     assert joined > 200
 
@@ -128,7 +129,7 @@ def test_wrong_options_are_one_line() -> None:
     words = wp.count_words(texts, pre_tokenizer="gpt2", superwords=True)
     plain = wp.count_words(texts, pre_tokenizer="gpt2")
     for call, reason in (
-        (lambda: wp.count_words(texts, superwords=True), "not with .pre_tokenizer. bert; use one"),
+        (lambda: wp.count_words(texts, superwords=True), "not with .pre_tokenizer. 'bert'; use"),
         (lambda: wp.train(plain, superwords=5, vocab_size=300, **BYTES), "has no segments; count"),
         (lambda: wp.train(words, superwords=50, vocab_size=300, **BYTES), "make it 43 or less"),
         (lambda: wp.train(words, superwords=5), "only for `model` bpe with `word_boundary` bytes"),
