@@ -165,6 +165,13 @@ def train(options: Json, directory: Path) -> Path:
 
 
 BYTES = {"model": "bpe", "word_boundary": "bytes"}
+SUPERWORDS: dict[str, Json] = {
+    "like llama 3": {"pre_tokenizer": "llama3"},
+    "like o200k": {"pre_tokenizer": "o200k"},
+    "like deepseek": {"pre_tokenizer": "deepseek"},
+    "of normalized text": {"pre_tokenizer": "gpt2", "normalizer": ["nfc"]},
+    "by an expression": {"pre_tokenizer": r"\s?\S+|\s+", "superword_pattern": r"[^\n.]+|[\n.]+"},
+}
 TRAININGS: dict[str, Json] = {
     "wordpiece": {},
     "cased": {"text": {"lowercase": False}, "special_tokens": ["[UNK]", "<s>"]},
@@ -176,6 +183,10 @@ TRAININGS: dict[str, Json] = {
     "bpe like gpt2": {"text": {"pre_tokenizer": "gpt2"}, **BYTES},
     "bpe": {"model": "bpe", "special_tokens": ["<unk>", "</s>"], "unk_token": "<unk>"},
     "unigram with bytes": {"model": "unigram", "byte_fallback": True},
+    **{
+        f"superwords {name}": {"text": {**text, "superwords": True}, "superwords": 200, **BYTES}
+        for name, text in SUPERWORDS.items()
+    },
 }
 CASED, GPT2 = wp.TextOptions(lowercase=False), wp.TextOptions(pre_tokenizer="gpt2")
 SPACED = wp.TextOptions(lowercase=False, pre_tokenizer="whitespace")

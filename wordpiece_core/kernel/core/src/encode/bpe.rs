@@ -11,6 +11,7 @@ mod longest;
 mod merge_table;
 mod parts;
 mod ranks;
+mod superwords;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,7 @@ use longest::{Longest, LongestScratch};
 use merge_table::MergeTable;
 pub(crate) use parts::Parts;
 pub use ranks::merges_of_ranks;
+pub(crate) use superwords::Superwords;
 
 /// How words become tokens by byte-pair encoding. Without an unknown token, a character that is no symbol
 /// vanishes. Prefixes of symbols inside a word, `continuing_subword_prefix` of a `tokenizer.json`, are not known.
@@ -113,6 +115,8 @@ pub struct BpeScratch {
     /// Ranks in the upper bits, and in the lower ones the index of the left symbol.
     heap: BinaryHeap<Reverse<u64>>,
     longest: LongestScratch,
+    /// Pairs that may be merged to superwords.
+    found: Vec<usize>,
     /// Pairs that were looked up and entries that the heap has given, for tests of how much work a
     /// word is.
     #[cfg(test)]

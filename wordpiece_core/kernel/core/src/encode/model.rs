@@ -3,7 +3,7 @@
 use foldhash::HashSet;
 
 use crate::base::error::Result;
-use crate::encode::bpe::{Bpe, BpeOptions, BpeScratch, Parts};
+use crate::encode::bpe::{Bpe, BpeOptions, BpeScratch, Parts, Superwords};
 use crate::encode::unigram::{Unigram, UnigramOptions, UnigramScratch};
 use crate::encode::wordpiece::{Token, WordPiece, WordPieceOptions};
 use crate::text::marks::{SPACE_MARK, WordBoundary};
@@ -66,7 +66,7 @@ pub(crate) enum Model {
 /// What words are tokenized in. It is kept, so that memory is asked for only once.
 #[derive(Default)]
 pub struct ModelScratch {
-    bpe: BpeScratch,
+    pub(super) bpe: BpeScratch,
     pub(super) unigram: UnigramScratch,
 }
 
@@ -84,6 +84,24 @@ impl Model {
             ModelOptions::Bpe(options) => Model::Bpe(Box::new(Bpe::new(vocabulary, options)?)),
             ModelOptions::Unigram(options) => Model::Unigram(Unigram::new(vocabulary, options)?),
         })
+    }
+
+    /// Returns the merges of words and of superwords, if pieces of several words can be encoded word by word.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of the models.
+    pub(crate) fn superwords(
+        &self,
+        vocabulary: Vocabulary<'_>,
+        options: &ModelOptions<'_>,
+    ) -> Result<Option<Superwords>> {
+        match (self, options) {
+            (Model::Bpe(bpe), ModelOptions::Bpe(options)) => {
+                Superwords::new(vocabulary, options, bpe)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// What is put before each word, unless it begins with that.

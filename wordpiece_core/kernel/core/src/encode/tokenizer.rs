@@ -23,6 +23,7 @@ use aho_corasick::AhoCorasick;
 
 use crate::base::error::{Error, Result, caught};
 use crate::encode::added_tokens::{AddedToken, AddedTokenSearch};
+use crate::encode::bpe::Superwords;
 use crate::encode::model::{Model, ModelOptions, Vocabulary};
 use crate::encode::rows::{RowOptions, Rows, TextPair, encode_rows};
 use crate::text::marks::SPACE_MARK;
@@ -112,6 +113,9 @@ pub struct Tokenizer {
     late_tokens: Option<AhoCorasick>,
     /// Whether texts are split at spaces before they are normalized.
     splits_at_spaces: bool,
+    /// Merges of words and of superwords, if pieces may have several words. Only ids are found with them, not
+    /// offsets.
+    superwords: Option<Superwords>,
     held_ids: HeldIds,
     /// The caches of sessions that have ended, for those to come; None: of one that has not ended.
     caches: Mutex<Vec<Option<Caches>>>,
@@ -141,7 +145,14 @@ impl Tokenizer {
             return Err(Error::option(format!("id {id} of {} tokens", tokens.len())));
         }
         let hidden = &hidden.iter().copied().collect();
-        let model = Model::new(Vocabulary { tokens, unk_id, hidden }, options.model)?;
+        let vocabulary = Vocabulary { tokens, unk_id, hidden };
+        let model = Model::new(vocabulary, options.model.clone())?;
+        let superwords = match &text {
+            TextRules::Composed(rules) if rules.may_join_words() => {
+                model.superwords(vocabulary, &options.model)?
+            }
+            _ => None,
+        };
         if let TextRules::Composed(rules) = &text {
             if rules.of_bytes != model.is_of_bytes() {
                 return Err(Error::option("either the words or the tokens are of bytes, not both"));
@@ -167,6 +178,7 @@ impl Tokenizer {
         Ok(Tokenizer {
             late_tokens,
             splits_at_spaces,
+            superwords,
             word_mark: match text {
                 TextRules::Bert(_) => model.word_mark(),
                 TextRules::Composed(_) => None,

@@ -216,6 +216,11 @@ impl Composed {
         self.normalizer.is_none() && self.splits_in_place()
     }
 
+    /// Returns true if a piece may have several words.
+    pub(crate) fn may_join_words(&self) -> bool {
+        self.in_place().is_none_or(|(pattern, _)| pattern.joins_words())
+    }
+
     /// Gives the pieces of a normalized text to `sink`. `bytes`: those of the text; more may be behind
     /// them.
     #[inline(always)]

@@ -12,6 +12,7 @@
 
 mod block;
 mod classes;
+mod joined;
 mod masks;
 mod piece;
 mod regex;
@@ -20,6 +21,7 @@ mod tests;
 
 use self::block::is_letter_lead;
 use self::classes::Classes;
+use self::joined::Joined;
 use self::masks::is_three_byte_lead;
 use crate::text::blocks::BLOCK;
 use crate::text::segments::{Each, Segment, SegmentSink};
@@ -38,6 +40,8 @@ pub struct Pattern {
     tail: Tail,
     /// Whether white space at the end of a text is one piece, with its line ends (`\s++$`).
     joins_last_spaces: bool,
+    /// True if words with single spaces between them are one piece.
+    joins_words: bool,
 }
 
 /// What words are.
@@ -97,6 +101,7 @@ impl Pattern {
         digits: Pattern::ANY_DIGITS,
         tail: Tail::None,
         joins_last_spaces: false,
+        joins_words: false,
     };
 
     /// That of GPT-4 as it was published first, and of Llama 3.
@@ -107,12 +112,18 @@ impl Pattern {
         digits: 3,
         tail: Tail::LineEnds,
         joins_last_spaces: false,
+        joins_words: false,
     };
 
     /// Those of DeepSeek V3 and R1: three expressions, each of which splits the pieces of the one
     /// before it.
     pub const DEEPSEEK_V3: Pattern =
         Pattern { words: Words::DeepSeek, contractions: Contractions::None, ..Pattern::CL100K };
+
+    /// Returns true if words with single spaces between them are one piece.
+    pub(crate) fn joins_words(&self) -> bool {
+        self.joins_words
+    }
 
     /// Calls `each` with every piece of a text, in order.
     #[inline(always)]
@@ -130,6 +141,17 @@ impl Pattern {
     /// Gives the pieces from byte `from` on, where one begins.
     #[inline(always)]
     pub(super) fn split(&self, text: &str, bytes: &[u8], from: usize, sink: &mut impl SegmentSink) {
+        if self.joins_words {
+            let mut joined = Joined::new(*self, from, sink);
+            self.split_words(text, bytes, from, &mut joined);
+            return joined.finish(bytes);
+        }
+        self.split_words(text, bytes, from, sink);
+    }
+
+    /// Gives the pieces to `sink` without joining words.
+    #[inline(always)]
+    fn split_words(&self, text: &str, bytes: &[u8], from: usize, sink: &mut impl SegmentSink) {
         let classes = Classes::get();
         let mut at = from;
         while at < text.len() {

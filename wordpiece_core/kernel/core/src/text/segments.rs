@@ -27,6 +27,31 @@ pub trait SegmentSink {
     /// Takes the segment `bytes[start..end]`.
     fn segment(&mut self, bytes: &[u8], start: usize, end: usize);
 
+    /// Returns true if pieces of several words are taken word by word, with [`SegmentSink::words`].
+    #[inline(always)]
+    fn takes_words(&mut self) -> bool {
+        false
+    }
+
+    /// Takes the word `bytes[start..end]`. `begins`: true if a piece begins with it.
+    #[inline(always)]
+    fn word(&mut self, bytes: &[u8], start: usize, end: usize, begins: bool) {
+        let _ = begins;
+        self.segment(bytes, start, end);
+    }
+
+    /// Takes the words of a block. `begins`: returns true if a piece begins with a word; called in order.
+    #[inline(always)]
+    fn words(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        block: &BlockSegments,
+        mut begins: impl FnMut(usize, usize) -> bool,
+    ) {
+        block.all().each(at, |start, end| self.word(bytes, start, end, begins(start, end)));
+    }
+
     /// Takes the first segment of a text, which begins with a space that is not in the text.
     fn added(&mut self, raw: &str);
 }

@@ -26,9 +26,14 @@ struct MergeSlot {
 impl MergeTable {
     /// An empty table with room for so many pairs.
     pub(super) fn new(pairs: usize) -> Self {
+        MergeTable::with_bits(pairs, BITS)
+    }
+
+    /// An empty table with `bits` bits for each slot.
+    pub(super) fn with_bits(pairs: usize, bits: usize) -> Self {
         let slots = (2 * pairs).next_power_of_two().max(2);
         let free = MergeSlot { left: NONE, right: NONE, rank: NONE };
-        let may_hold = vec![0; (slots * BITS).div_ceil(64)].into();
+        let may_hold = vec![0; (slots * bits).div_ceil(64)].into();
         MergeTable { slots: vec![free; slots].into(), may_hold, seed: Seed::random() }
     }
 
@@ -43,6 +48,13 @@ impl MergeTable {
             self.slots[at] = MergeSlot { left, right, rank };
         }
         is_new
+    }
+
+    /// Returns false if the table of bits shows that a pair is missing.
+    #[inline(always)]
+    pub(super) fn may_hold(&self, left: u32, right: u32) -> bool {
+        let (word, bit) = self.bit(self.hash(left, right));
+        self.may_hold[word] & bit != 0
     }
 
     /// The rank of a pair; `NONE` if it is not there.

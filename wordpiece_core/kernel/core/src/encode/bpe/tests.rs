@@ -156,3 +156,83 @@ fn merges_that_make_no_sense_are_refused() {
         assert!(matches!(bpe, Err(Error::Data(_))));
     }
 }
+
+/// Return a random vocabulary of bytes and its merges. No merge before the first merge that crosses a space
+/// needs the token of a later merge.
+fn random_superwords(random: &mut Random) -> (Vec<String>, Vec<(u32, u32)>) {
+    let mut tokens: Vec<String> = (0..=u8::MAX).map(|b| byte_character(b).to_string()).collect();
+    let mut pairs = Vec::new();
+    let letters: Vec<u32> = "abc\n\u{e9}".bytes().map(u32::from).collect();
+    let (words, all) = (random.below(20), 40);
+    let mut used: Vec<u32> = letters.iter().copied().chain([u32::from(b' ')]).collect();
+    for at in 0..all {
+        let [left, right] = [0; 2].map(|_| *random.choose(&used));
+        let made = tokens[left as usize].clone() + &tokens[right as usize];
+        let bytes = bytes_of(&made).unwrap();
+        let crosses =
+            bytes.windows(2).any(|pair| pair[1] == b' ' && !pair[0].is_ascii_whitespace());
+        if (at < words && crosses) || tokens.contains(&made) || made.len() > 12 {
+            continue;
+        }
+        pairs.push((left, right));
+        used.push(tokens.len() as u32);
+        tokens.push(made);
+    }
+    (tokens, pairs)
+}
+
+#[test]
+fn words_and_then_pieces_are_merged_like_pieces_at_once() {
+    let (mut random, mut divided, mut crossing) = (Random::new(6), 0, 0);
+    for _ in 0..2_000 {
+        let (tokens, merges) = random_superwords(&mut random);
+        let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        let vocabulary = Vocabulary { tokens: &tokens, unk_id: None, hidden: &HashSet::default() };
+        let word_boundary = WordBoundary::Bytes;
+        let options = BpeOptions { merges: &merges, word_boundary, ..BpeOptions::default() };
+        let bpe = Bpe::new(vocabulary, options.clone()).unwrap();
+        let Some(superwords) = Superwords::new(vocabulary, &options, &bpe).unwrap() else {
+            continue;
+        };
+        divided += 1;
+        let pieces: Vec<String> = [1, 3, 12, 39, 60, 90]
+            .map(|length| random.word(&['a', 'b', 'c', 'a', ' ', ' ', '\n', 'é'], length))
+            .into();
+        let (mut scratch, mut found) = (BpeScratch::default(), Vec::new());
+        let (mut ids, mut ends, mut expected) = (vec![7], Vec::new(), vec![7]);
+        for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+            Superwords::each_word(piece.as_bytes(), 0, piece.len(), |start, end| {
+                superwords.tokens(&piece[start..end], &mut scratch, &mut found);
+                ids.extend(found.iter().map(|token| token.id));
+            });
+            ends.push(ids.len());
+            bpe.tokens(piece, &mut scratch, &mut found);
+            expected.extend(found.iter().map(|token| token.id));
+        }
+        let words = ids.len();
+        let behind = superwords.merge(&mut ids, 1, &ends, &mut scratch);
+        assert_eq!(ids, expected, "{pieces:?} {tokens:?} {merges:?}");
+        assert_eq!(behind, ids.len());
+        crossing += usize::from(ids.len() < words);
+    }
+    assert!(divided > 1_000 && crossing > 800, "{divided} {crossing}");
+}
+
+#[test]
+fn tokens_behind_the_last_piece_are_not_merged() {
+    let tokens: Vec<String> = (0..=u8::MAX).map(|b| byte_character(b).to_string()).collect();
+    let mut tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    tokens.push("aĠ");
+    let vocabulary = Vocabulary { tokens: &tokens, unk_id: None, hidden: &HashSet::default() };
+    let [a, space] = [b'a', b' '].map(u32::from);
+    let options = BpeOptions {
+        merges: &[(a, space)],
+        word_boundary: WordBoundary::Bytes,
+        ..BpeOptions::default()
+    };
+    let bpe = Bpe::new(vocabulary, options.clone()).unwrap();
+    let superwords = Superwords::new(vocabulary, &options, &bpe).unwrap().unwrap();
+    let mut ids = vec![a, space, a, a, space, a, space];
+    let until = superwords.merge(&mut ids, 0, &[3, 5], &mut BpeScratch::default());
+    assert_eq!((until, ids), (3, vec![256, a, 256, a, space]));
+}

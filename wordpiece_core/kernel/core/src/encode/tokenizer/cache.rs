@@ -5,6 +5,7 @@ use super::Tokenizer;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_with_spans, spans};
 use super::tokenize::{Scratch, tokenize_anew};
+use crate::encode::bpe::Superwords;
 use crate::encode::unigram::Unigram;
 use crate::text::segment_table::{Batch, MISSING, SegmentTable};
 use crate::text::segments::{BlockSegments, Segment, SegmentSink};
@@ -227,6 +228,16 @@ pub(super) trait TakeSegments {
     /// Takes the next segment. `found`: its value in the table of the cache, or [`MISSING`].
     fn take(&mut self, segment: Segment<'_>, found: u64);
 
+    /// For each gathered word, true if a piece begins with it. None if pieces are not divided into words.
+    #[inline(always)]
+    fn begins(&mut self) -> Option<&mut Vec<bool>> {
+        None
+    }
+
+    /// Ends the last piece.
+    #[inline(always)]
+    fn finish(&mut self) {}
+
     /// Takes the segments of a batch of a text, which have been looked up.
     #[inline(always)]
     fn take_all(&mut self, text: &str, batch: &Batch<true>) {
@@ -249,19 +260,36 @@ impl<'a, T: TakeSegments> Gathering<'a, T> {
         Gathering { text, batch, taker }
     }
 
+    /// Passes on what is gathered, after which nothing follows.
+    pub(super) fn finish(&mut self) {
+        self.flush();
+        self.taker.finish();
+    }
+
     /// Passes on what is gathered.
     #[inline(never)]
-    pub(super) fn flush(&mut self) {
+    fn flush(&mut self) {
         let Gathering { text, batch, taker } = self;
         taker.find(batch);
         taker.take_all(text, batch);
         batch.clear();
+    }
+
+    #[inline(always)]
+    fn push(&mut self, bytes: &[u8], start: usize, end: usize) {
+        if self.batch.is_full() {
+            self.flush();
+        }
+        self.batch.push(bytes, start, end, |_| {});
     }
 }
 
 impl<T: TakeSegments> SegmentSink for Gathering<'_, T> {
     #[inline(always)]
     fn block(&mut self, bytes: &[u8], at: usize, block: &BlockSegments) {
+        if self.taker.begins().is_some() {
+            return block.all().each(at, |start, end| self.segment(bytes, start, end));
+        }
         if self.batch.is_full() {
             self.flush();
         }
@@ -270,10 +298,43 @@ impl<T: TakeSegments> SegmentSink for Gathering<'_, T> {
 
     #[inline(always)]
     fn segment(&mut self, bytes: &[u8], start: usize, end: usize) {
+        if self.taker.begins().is_some() {
+            let mut begins = true;
+            return Superwords::each_word(bytes, start, end, |start, end| {
+                self.word(bytes, start, end, std::mem::take(&mut begins));
+            });
+        }
+        self.push(bytes, start, end);
+    }
+
+    #[inline(always)]
+    fn takes_words(&mut self) -> bool {
+        self.taker.begins().is_some()
+    }
+
+    #[inline(always)]
+    fn word(&mut self, bytes: &[u8], start: usize, end: usize, begins: bool) {
+        self.push(bytes, start, end);
+        if let Some(all) = self.taker.begins() {
+            all.push(begins);
+        }
+    }
+
+    #[inline(always)]
+    fn words(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        block: &BlockSegments,
+        mut begins: impl FnMut(usize, usize) -> bool,
+    ) {
         if self.batch.is_full() {
             self.flush();
         }
-        self.batch.push(bytes, start, end, |_| {});
+        self.batch.push_block(bytes, at, block.all(), |_| {});
+        if let Some(all) = self.taker.begins() {
+            block.all().each(at, |start, end| all.push(begins(start, end)));
+        }
     }
 
     fn added(&mut self, raw: &str) {
@@ -289,7 +350,42 @@ pub(super) struct TakeIds<'a> {
     pub(super) encoding: &'a mut Encoding,
 }
 
+/// Pieces of several words, whose words are looked up.
+#[derive(Default)]
+pub(super) struct TakenPieces {
+    /// For each word of the batch, true if a piece begins with it.
+    begins: Vec<bool>,
+    /// Index of the first token of each piece in the batch.
+    starts: Vec<usize>,
+    /// Index of the first token of the last piece.
+    last: usize,
+}
+
+impl<'a> TakeIds<'a> {
+    pub(super) fn new(
+        tokenizer: &'a Tokenizer,
+        cache: &'a mut Cache<u32>,
+        scratch: &'a mut Scratch,
+        encoding: &'a mut Encoding,
+    ) -> Self {
+        scratch.pieces.last = encoding.end();
+        TakeIds { tokenizer, cache, scratch, encoding }
+    }
+}
+
 impl TakeSegments for TakeIds<'_> {
+    #[inline(always)]
+    fn begins(&mut self) -> Option<&mut Vec<bool>> {
+        self.tokenizer.superwords.is_some().then_some(&mut self.scratch.pieces.begins)
+    }
+
+    #[inline(always)]
+    fn finish(&mut self) {
+        if let Some(superwords) = &self.tokenizer.superwords {
+            self.end_pieces(superwords, true);
+        }
+    }
+
     #[inline(always)]
     fn find(&mut self, batch: &mut Batch<true>) {
         self.cache.find(batch);
@@ -306,18 +402,21 @@ impl TakeSegments for TakeIds<'_> {
             self.encoding.push_all(known.of(&self.cache.list).iter().copied());
             self.encoding.words += known.words();
         } else {
-            self.tokenizer.tokenize(&segment, self.scratch);
+            self.tokenizer.tokenize_for_ids(&segment, self.scratch);
             self.encoding.push_new(self.scratch);
         }
     }
 
     #[inline(always)]
     fn take_all(&mut self, text: &str, batch: &Batch<true>) {
+        if let Some(superwords) = &self.tokenizer.superwords {
+            return self.take_words(superwords, text, batch);
+        }
         let held_ids = self.tokenizer.held_ids;
         let (mut values, mut words, mut left) = (batch.values(), 0, batch.len());
         while left > 0 {
             let mut other = None;
-            self.encoding.push_each(left, || {
+            self.encoding.push_each(left, |_| {
                 let (start, end, found) = values.next()?;
                 let known = Known(found);
                 left -= 1;
@@ -337,9 +436,52 @@ impl TakeSegments for TakeIds<'_> {
 }
 
 impl TakeIds<'_> {
+    /// Takes the words of a batch, and merges the tokens of the pieces that have ended.
+    fn take_words(&mut self, superwords: &Superwords, text: &str, batch: &Batch<true>) {
+        let (held_ids, words) = (self.tokenizer.held_ids, self.encoding.words);
+        let (mut values, mut left) = (batch.values().zip(0..), batch.len());
+        while left > 0 {
+            let mut other = None;
+            let (first, TakenPieces { begins, starts, .. }) =
+                (self.encoding.end(), &mut self.scratch.pieces);
+            self.encoding.push_each(left, |pushed| {
+                let ((start, end, found), index) = values.next()?;
+                let known = Known(found);
+                left -= 1;
+                if begins[index] {
+                    starts.push(first + pushed);
+                }
+                if known.kind() as usize > HELD {
+                    other = Some((start, end, found));
+                    return None;
+                }
+                Some((held_ids.unpack(known), known.kind() as usize))
+            });
+            if let Some((start, end, found)) = other {
+                self.take(Segment { raw: &text[start..end], start, added: false }, found);
+            }
+        }
+        self.scratch.pieces.begins.clear();
+        self.encoding.words = words;
+        self.end_pieces(superwords, false);
+    }
+
+    /// Merges the tokens of complete pieces. `is_last`: true if the last piece is complete.
+    fn end_pieces(&mut self, superwords: &Superwords, is_last: bool) {
+        let Scratch { pieces: TakenPieces { starts, last, .. }, model, .. } = &mut *self.scratch;
+        let ids = self.encoding.all_ids();
+        if is_last {
+            starts.push(ids.len());
+        }
+        let pieces = starts.iter().filter(|&&start| start > *last).count();
+        *last = superwords.merge(ids, *last, starts, &mut model.bpe);
+        starts.clear();
+        self.encoding.words += pieces;
+    }
+
     #[cold]
     fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
-        self.tokenizer.tokenize(segment, self.scratch);
+        self.tokenizer.tokenize_for_ids(segment, self.scratch);
         let ids = || self.scratch.tokens.iter().map(|token| token.id);
         let words = self.scratch.words_with_tokens();
         if let Some(known) = self.tokenizer.held_ids.pack(ids(), words) {

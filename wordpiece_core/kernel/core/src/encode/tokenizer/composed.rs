@@ -168,10 +168,10 @@ impl<'e> Session<'e> {
         find: impl FnOnce(&mut Gathering<'_, TakeIds<'_>>),
     ) {
         let Session { tokenizer, caches, scratch, .. } = self;
-        let taker = TakeIds { tokenizer, cache: &mut caches.ids, scratch, encoding };
+        let taker = TakeIds::new(tokenizer, &mut caches.ids, scratch, encoding);
         let mut gathering = Gathering::new(text, &mut caches.batch, taker);
         find(&mut gathering);
-        gathering.flush();
+        gathering.finish();
     }
 
     /// The same if all of them are one word.
@@ -210,7 +210,7 @@ impl<'e> Session<'e> {
                 TakeAligned { tokenizer, cache, scratch, encoding, text: &pieces.text, characters };
             let mut gathering = Gathering::new(text, &mut caches.batch, taker);
             pieces.each(|range| gathering.segment(bytes, range.start, range.end));
-            gathering.flush();
+            gathering.finish();
         } else if let (Some(parts), Some(word)) = (model.parts(), pieces.only()) {
             self.push_word(text, encoding, |gathering| {
                 parts.each(word, false, |part| gathering.segment(bytes, part.start, part.end));

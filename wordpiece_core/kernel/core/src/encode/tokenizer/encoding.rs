@@ -113,19 +113,31 @@ impl Encoding {
         self.ids.extend(ids);
     }
 
+    /// All ids, including ids of earlier texts. They may be changed only without spans.
+    #[inline(always)]
+    pub(super) fn all_ids(&mut self) -> &mut Vec<u32> {
+        &mut self.ids
+    }
+
+    /// Returns the number of ids, including ids of earlier texts.
+    #[inline(always)]
+    pub(super) fn end(&self) -> usize {
+        self.ids.len()
+    }
+
     /// Appends the ids of so many segments, of up to `N` ids each. `next`: N ids of a segment, and how
-    /// many of them are its own; None ends it.
+    /// many of them are its own; None ends it. It is given how many ids were appended before.
     #[allow(unsafe_code)]
     #[inline(always)]
     pub(super) fn push_each<const N: usize>(
         &mut self,
         segments: usize,
-        mut next: impl FnMut() -> Option<([u32; N], usize)>,
+        mut next: impl FnMut(usize) -> Option<([u32; N], usize)>,
     ) {
         self.ids.reserve(N * segments);
         let (free, mut pushed) = (self.ids.spare_capacity_mut(), 0);
         while let Some(room) = free.get_mut(pushed..pushed + N)
-            && let Some((ids, count)) = next()
+            && let Some((ids, count)) = next(pushed)
         {
             // All are copied, even if fewer are wanted: a copy of variable length would cost more.
             room.iter_mut().zip(ids).for_each(|(free, id)| *free = MaybeUninit::new(id));

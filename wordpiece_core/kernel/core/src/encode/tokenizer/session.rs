@@ -144,7 +144,7 @@ impl Session<'_> {
             let cache = rounded;
             section.gather(batch, TakeRounded { tokenizer, unigram, cache, scratch, encoding, sum })
         } else {
-            section.gather(batch, TakeIds { tokenizer, cache: ids, scratch, encoding })
+            section.gather(batch, TakeIds::new(tokenizer, ids, scratch, encoding))
         };
         if !is_encoded {
             self.encode_whole(range, spans, position, encoding);
@@ -176,7 +176,7 @@ impl SectionText<'_> {
                 true
             }
         };
-        to.flush();
+        to.finish();
         is_split
     }
 }

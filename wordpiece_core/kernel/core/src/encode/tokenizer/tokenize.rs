@@ -1,6 +1,7 @@
 //! The cold path: a segment is normalized, and the model tokenizes its words.
 
 use super::Tokenizer;
+use super::cache::TakenPieces;
 use super::composed::CharacterOffsets;
 use crate::base::error::{Error, give_up};
 use crate::encode::model::ModelScratch;
@@ -17,6 +18,7 @@ const LONG: usize = 1 << 12;
 #[derive(Default)]
 pub(super) struct Scratch {
     pub(super) model: ModelScratch,
+    pub(super) pieces: TakenPieces,
     /// The words of a segment, one behind the other.
     pub(super) word: String,
     pub(super) tokens: Vec<Token>,
@@ -64,6 +66,15 @@ impl Tokenizer {
         self.find_words(segment, scratch);
         let model = &self.model;
         self.tokenize_words(scratch, |word, scratch, tokens| model.tokens(word, scratch, tokens));
+    }
+
+    /// Tokenizes a segment for the cache of ids: if there are superwords, by the merges of words.
+    pub(super) fn tokenize_for_ids(&self, segment: &Segment<'_>, scratch: &mut Scratch) {
+        let Some(superwords) = &self.superwords else { return self.tokenize(segment, scratch) };
+        self.find_words(segment, scratch);
+        self.tokenize_words(scratch, |word, scratch, tokens| {
+            superwords.tokens(word, &mut scratch.bpe, tokens);
+        });
     }
 
     /// Writes the words of a segment into the scratch.

@@ -69,7 +69,7 @@ impl Pattern {
     }
 
     /// Whether a character is part of words.
-    fn is_word(&self, class: Class) -> bool {
+    pub(super) fn is_word(&self, class: Class) -> bool {
         match self.words {
             Words::Letters => class.is(Class::LETTER),
             Words::NotHan => class.is(Class::LETTER | Class::MARK) && !class.is(Class::HAN),
@@ -93,7 +93,7 @@ impl Pattern {
     }
 
     /// Whether a character that is not part of words may be the first of a word.
-    fn is_lead(&self, byte: u8, class: Class) -> bool {
+    pub(super) fn is_lead(&self, byte: u8, class: Class) -> bool {
         match self.lead {
             Lead::Space => byte == b' ',
             Lead::Any => {
@@ -109,7 +109,7 @@ impl Pattern {
             || !following.is(Class::NUMBER) && class.agrees(following, Class::CJK)
     }
 
-    fn contraction_before_word(&self, text: &[u8]) -> usize {
+    pub(super) fn contraction_before_word(&self, text: &[u8]) -> usize {
         match self.contractions {
             Contractions::Lowercase => contraction(text, false),
             Contractions::BeforeWords => contraction(text, true),

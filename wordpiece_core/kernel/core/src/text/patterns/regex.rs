@@ -47,6 +47,10 @@ const WORDS: Ways<(Words, Contractions)> = &[
     ),
 ];
 
+/// The character before the letters of a word.
+const LEADS: [&str; 4] =
+    [r"[^\r\n\p{L}\p{N}]?+", r"[^\r\n\p{L}\p{N}]?", r"[^\r\n\p{L}\p{P}\p{S}]?", " ?"];
+
 const DIGITS: Ways<u8> = &[
     (r"\p{N}|", 1),
     (r"\p{N}{1,2}|", 2),
@@ -83,8 +87,10 @@ const DEEPSEEK_V3: [&str; 3] = [
 impl Pattern {
     /// The pattern of an expression in a `tokenizer.json`, if it is known.
     pub fn of_regex(regex: &str) -> Option<Pattern> {
-        let regex = &*escaped(regex);
-        read_gpt2(regex).or_else(|| read_newer(regex))
+        let regex = escaped(regex);
+        let read = |regex: &str| read_gpt2(regex).or_else(|| read_newer(regex));
+        let joined = || Some(Pattern { joins_words: true, ..read(&without_joining(&regex)?)? });
+        read(&regex).or_else(joined)
     }
 
     /// The pattern of several expressions, each of which splits the pieces of the one before it, as a
@@ -92,8 +98,13 @@ impl Pattern {
     pub fn of_sequence(regexes: &[&str]) -> Option<Pattern> {
         match regexes {
             [regex] => Pattern::of_regex(regex),
-            _ if regexes.iter().map(|regex| escaped(regex)).eq(DEEPSEEK_V3) => {
-                Some(Pattern::DEEPSEEK_V3)
+            [first @ .., last] if regexes.len() == DEEPSEEK_V3.len() => {
+                let last = escaped(last);
+                let words = without_joining(&last);
+                let joins_words = words.is_some();
+                let last = words.unwrap_or(last);
+                let read = first.iter().map(|regex| escaped(regex)).chain([last]);
+                read.eq(DEEPSEEK_V3).then_some(Pattern { joins_words, ..Pattern::DEEPSEEK_V3 })
             }
             _ => None,
         }
@@ -103,6 +114,27 @@ impl Pattern {
 /// The expression with `\r` and `\n` for the line ends that are in it.
 fn escaped(regex: &str) -> String {
     regex.replace('\r', r"\r").replace('\n', r"\n")
+}
+
+/// Returns the expression without joining of words; None if an expression does not join words.
+fn without_joining(regex: &str) -> Option<String> {
+    let gpt2 = [r" ?\p{L}+", r" ?\p{L}++"].into_iter();
+    let newer = WORDS.iter().map(|(way, _)| way.trim_end_matches('|'));
+    let deepseek = r"[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+";
+    gpt2.chain(newer).chain([deepseek]).find_map(|words| {
+        let joined = joined(words)?;
+        regex.contains(&joined).then(|| regex.replacen(&joined, words, 1))
+    })
+}
+
+/// Returns the alternative of joined words: a word, then further words, each after a single space.
+fn joined(words: &str) -> Option<String> {
+    let lead = LEADS.iter().find(|lead| words.starts_with(**lead))?;
+    let further = words.replace(lead, "");
+    Some(match words.contains(&format!("|{lead}")) {
+        true => format!("(?:{words})(?: (?:{further}))*"),
+        false => format!("{words}(?: {further})*"),
+    })
 }
 
 fn read_gpt2(regex: &str) -> Option<Pattern> {
@@ -143,6 +175,7 @@ fn read_newer(regex: &str) -> Option<Pattern> {
         digits,
         tail,
         joins_last_spaces,
+        joins_words: false,
     })
 }
 
