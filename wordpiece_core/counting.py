@@ -12,7 +12,7 @@ from wordpiece_core import _kernel
 from wordpiece_core.declared import Form, job
 from wordpiece_core.errors import OptionError, opt, shown
 from wordpiece_core.options import SegmentOptions, TextOptions
-from wordpiece_core.text_parts import BERT, SUPERWORD_PATTERNS, names_of_pre_tokenizers, split
+from wordpiece_core.text_parts import BERT, GPT2, SUPERWORD_PATTERNS, names_of_pre_tokenizers, split
 from wordpiece_core.tokenizer.tokenizer import Texts, text_array
 
 TEXT_KEY, WORDS_KEY = b"wordpiece.text", b"wordpiece.words"
@@ -82,6 +82,14 @@ def joined_words(text: TextOptions, pattern: str | None = None) -> TextOptions:
         return replace(text, pre_tokenizer=parts)
     except OptionError as error:
         raise OptionError(f"{opt.superword_pattern}: {shown(pattern)} is not supported") from error
+
+
+def words_in_segments(text: TextOptions) -> TextOptions:
+    """Return the options that split text into words, from the options that split it into segments.
+    For a regular expression of segments: into the words of gpt2."""
+    known = (replace(text, pre_tokenizer=name) for name in SUPERWORD_PATTERNS)
+    gpt2 = replace(text, pre_tokenizer=GPT2)
+    return next((words for words in known if joined_words(words) == text), gpt2)
 
 
 def with_text(words: pa.Table, text: TextOptions, of_words: TextOptions | None = None) -> pa.Table:

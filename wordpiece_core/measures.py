@@ -1,12 +1,14 @@
 """Measures of a tokenizer on a text: sums over words and tokens, and metrics computed from them.
 
 Text is measured in chunks between white space. Each distinct chunk is tokenized once, and weighted
-by its count. docs/guides/compare.md has the definitions with their sources.
+by its count. Tokenizers with superwords, which cross chunks, are measured on complete texts.
+docs/guides/compare.md has the definitions with their sources.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -17,14 +19,16 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError
 from wordpiece_core.option_types import MOST_COUNT
-from wordpiece_core.symbols import BYTES
+from wordpiece_core.symbols import BYTES, SPACE_MARK
 from wordpiece_core.tokenizer.library import LibraryEncoder, no_token
+from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 from wordpiece_core.tokenizer.word_pieces import word_pieces
 
 RENYI_ALPHA = 2.5  # predicts the quality of translations best (Zouhar et al. 2023)
 RARE = 10  # tokens with fewer uses are rare
 TABLE = ["word", "count"]  # columns of a word table
+SUPERWORD = re.compile("[^\\sĠ▁ĊĉčċČ][Ġ▁]")  # a space after another character
 USES = pa.schema([("token", pa.uint32()), ("count", pa.int64())])
 CHUNKS_AT_ONCE = 65_536  # chunks that are tokenized together
 
@@ -109,6 +113,10 @@ class Measures:
         return None if self.text_bytes is None else _ratio(self.text_bytes, self.tokens)
 
     @property
+    def tokens_per_byte(self) -> float | None:
+        return None if self.text_bytes is None else _ratio(self.tokens, self.text_bytes)
+
+    @property
     def whole_share(self) -> float | None:
         """Share of complete words; the next two likewise."""
         return _ratio(self.whole_words, self.words)
@@ -158,12 +166,15 @@ SUMS = tuple(f.name for f in fields(Measures) if f.name not in ("vocab_size", "u
 """Names of the sums in the order of the kernel."""
 
 
-def measure(tokenizer: Tokenizer, chunks: Any, counts: Any) -> Measures:
+def measure(
+    tokenizer: Tokenizer, chunks: Any, counts: Any, *, complete_texts: bool = False
+) -> Measures:
     """Measure a tokenizer on chunks of text.
 
     Args:
         chunks: Text between white space, or words: an Arrow array of strings, or a list.
         counts: Number of times that each chunk occurs, int64.
+        complete_texts: True if the chunks are complete texts.
 
     Raises InputError for a null chunk, a null or negative count, and sums above 2^63 - 1.
 
@@ -179,10 +190,20 @@ def measure(tokenizer: Tokenizer, chunks: Any, counts: Any) -> Measures:
         if isinstance(encoder, LibraryEncoder):
             encoder.add_to(sums, some)
         else:
-            sums.add(some.set_column(0, TABLE[0], as_in_text(tokenizer, some["word"])), encoder)
+            if not complete_texts:
+                some = some.set_column(0, TABLE[0], as_in_text(tokenizer, some["word"]))
+            sums.add(some, encoder)
     found, uses = sums.take()
     named = dict(zip(SUMS, found, strict=True))
     return Measures(tokenizer.vocab_size, **named, uses=pa.record_batch(uses).cast(USES))
+
+
+def superwords(spec: TokenizerSpec) -> list[str]:
+    """Return the tokens that cross a space between words, in id order."""
+    if spec.word_boundary not in (BYTES, SPACE_MARK) and spec.library is None:
+        return []
+    added = {*spec.special_tokens, *(token.content for token in spec.added_tokens)}
+    return [token for token in spec.vocab if SUPERWORD.search(token) and token not in added]
 
 
 def as_in_text(tokenizer: Tokenizer, chunks: pa.Array) -> pa.Array:

@@ -2,6 +2,7 @@
 
     ranges of text ─ count chunks ─┬─▶ partial tables ─ group by partition ─ measure ─┐
                                    └─▶ long chunks, measured immediately ─────────────┤
+    ranges of text, if tokens cross chunks ─ measure texts ───────────────────────────┤
     row groups of a word table ─ measure ─────────────────────────────────────────────┤
                                     files for the driver ◀─ sum by tokenizer and group ◀┘
 
@@ -41,16 +42,16 @@ from pipelines.counting.steps import (
 )
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
-from pipelines.io import outputs
+from pipelines.io import inputs, outputs
 from pipelines.io.batches import from_bytes, to_bytes
 from pipelines.io.inputs import InputFile, Range
 from pipelines.io.owned import OwnedDirectory, new_id
 from pipelines.io.reader import TextBatch
-from pipelines.progress import Progress, add_metrics
+from pipelines.progress import Progress, add_input, add_metrics
 from wordpiece_core import Tokenizer, _kernel
 from wordpiece_core.errors import InputError, OptionError, WordpieceError, opt
 from wordpiece_core.limits import Limits
-from wordpiece_core.measures import Measures, measure
+from wordpiece_core.measures import TABLE, Measures, measure, superwords
 from wordpiece_core.option_types import path
 from wordpiece_core.tokenizer.spec import TokenizerSpec
 from wordpiece_core.uri import absolute, join
@@ -94,7 +95,7 @@ def measure_all(
     progress: Progress,
 ) -> Measured:
     """Measure tokenizers on texts, by group if there is a group column, or on a word table. All
-    tokenizers are measured in one pass.
+    tokenizers are measured in one pass, on complete texts if one of them has superwords.
 
     Raises InputError, StorageError and OptionError.
     """
@@ -111,6 +112,8 @@ def measure_all(
         def build(ranges: beam.PCollection) -> None:
             if isinstance(source, WordTable):
                 measured = ranges | "measure" >> beam.ParDo(MeasureWords(stored))
+            elif any(superwords(tokenizer.spec) for tokenizer in tokenizers):
+                measured = ranges | "measure" >> beam.ParDo(MeasureTexts(stored, options))
             else:
                 count = beam.ParDo(CountChunks(stored, options, partitions.number))
                 counted = ranges | "count" >> count.with_outputs(MEASURED, main="chunks")
@@ -198,10 +201,12 @@ def read_tokenizers(path: str) -> list[Tokenizer]:
 
 
 def _measures(
-    tokenizers: Sequence[Tokenizer], group: Group, chunks: pa.RecordBatch
+    tokenizers: Sequence[Tokenizer], group: Group, chunks: pa.RecordBatch, *, is_text: bool = False
 ) -> Iterator[tuple[MeasureKey, Measures]]:
+    """Yield the measures of each tokenizer. `is_text`: True if the chunks are complete texts."""
+    columns = chunks["word"], chunks["count"]
     for number, tokenizer in enumerate(tokenizers if len(chunks) else ()):
-        yield (number, group), measure(tokenizer, chunks["word"], chunks["count"])
+        yield (number, group), measure(tokenizer, *columns, complete_texts=is_text)
 
 
 # --- Steps ----------------------------------------------------------------------------------------
@@ -267,6 +272,49 @@ def _bytes_by_group(batch: TextBatch) -> Iterable[tuple[Group, int]]:
     table = pa.table({"group": batch.groups, "bytes": sizes})
     sums = table.group_by("group").aggregate([("bytes", "sum")])
     return zip(*(sums[name].to_pylist() for name in ("group", "bytes_sum")), strict=True)
+
+
+@beam.typehints.with_output_types(tuple[MeasureKey, Any])
+class MeasureTexts(beam.DoFn):
+    """Measure the complete texts of ranges. Emits the sums of a bundle."""
+
+    def __init__(self, stored: str, options: MeasureOptions) -> None:
+        self.stored, self.options = stored, options
+
+    def start_bundle(self) -> None:
+        self.tokenizers = read_tokenizers(self.stored)
+        self.sums: dict[MeasureKey, Any] = {}
+
+    def process(self, part: Range) -> None:
+        options = self.options
+        columns = options.text_column, options.group_column
+        for batch in inputs.read_texts(part, *columns, on_read=add_input, limits=options.limits):
+            self._add((REPLACED, None), batch.replaced)
+            for group, size in _bytes_by_group(batch):
+                self._add((TEXT_BYTES, group), size)
+            for group, texts in _texts_by_group(batch):
+                chunks = pa.record_batch([texts, pa.repeat(1, len(texts))], TABLE)
+                for key, measures in _measures(self.tokenizers, group, chunks, is_text=True):
+                    self._add(key, measures)
+            read_bytes = 0 if part.file.compression else batch.bytes
+            add_metrics(bytes=batch.bytes, input=read_bytes, rows=len(batch.texts))
+        check_groups({group for _, group in self.sums}, options.group_column)
+
+    def _add(self, key: MeasureKey, value: Any) -> None:
+        self.sums[key] = self.sums[key] + value if key in self.sums else value
+
+    def finish_bundle(self) -> Iterator[Any]:
+        yield from map(GlobalWindows.windowed_value, self.sums.items())
+
+
+def _texts_by_group(batch: TextBatch) -> Iterator[tuple[Group, pa.Array]]:
+    """Yield the texts of each group of a batch, without nulls."""
+    if batch.groups is None:
+        yield None, batch.texts.drop_null()
+        return
+    for group in pc.unique(batch.groups).to_pylist():
+        is_here = pc.is_null(batch.groups) if group is None else pc.equal(batch.groups, group)
+        yield group, batch.texts.filter(is_here).drop_null()
 
 
 @dataclass

@@ -46,6 +46,7 @@ COLUMNS = (
     Column("tokens_per_word", "tokens\n/ word", _number),
     Column("characters_per_token", "chars\n/ token", _number),
     Column("bytes_per_token", "bytes\n/ token", _number),
+    Column("tokens_per_byte", "tokens\n/ byte", _number),
     Column("whole_words", "whole\nwords", _percent),
     Column("continued_words", "cont'd\nwords", _percent),
     Column("unknown_words", "unknown\nwords", _percent),

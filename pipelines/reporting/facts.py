@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from pipelines.reporting.tokenized_words import NotableWords
 from pipelines.reporting.vocabulary import TrainingLog, words_of_text
-from wordpiece_core.measures import RARE, Measures
+from wordpiece_core.measures import RARE, Measures, superwords
 from wordpiece_core.symbols import BYTES
 from wordpiece_core.tokenizer.bytes_as_text import readable
 from wordpiece_core.tokenizer.spec import TokenizerSpec
@@ -69,11 +70,20 @@ class Uses:
             id order, without special tokens and [unusedN]. Tokens of bytes are text.
         common: Number of tokens with ten or more uses.
         used: Number of tokens with any use.
+        superwords: The same for tokens that cross spaces.
     """
 
     ranked: list[tuple[str, int]]
     common: int
     used: int
+    superwords: list[tuple[str, int]]
+
+    @property
+    def superword_share(self) -> float:
+        """Share of superwords among the tokens of the text."""
+        counts = (sum(count for _, count in uses) for uses in (self.superwords, self.ranked))
+        across, all_tokens = counts
+        return across / max(all_tokens, 1)
 
 
 def token_uses(spec: TokenizerSpec, measures: Measures) -> Uses:
@@ -81,10 +91,14 @@ def token_uses(spec: TokenizerSpec, measures: Measures) -> Uses:
     ids = {token: i for i, token in enumerate(spec.vocab)}
     counts = counts_by_id(measures)
     show = readable if spec.word_boundary == BYTES else str
-    found = [(show(token), counts.get(ids[token], 0)) for token in words_of_text(spec)]
-    found.sort(key=lambda use: -use[1])
+
+    def ranked(tokens: Iterable[str]) -> list[tuple[str, int]]:
+        found = [(show(token), counts.get(ids[token], 0)) for token in tokens]
+        return sorted(found, key=lambda use: -use[1])
+
+    found = ranked(words_of_text(spec))
     common, used = (sum(count >= least for _, count in found) for least in (RARE, 1))
-    return Uses(found, common, used)
+    return Uses(found, common, used, ranked(superwords(spec)))
 
 
 def counts_by_id(measures: Measures) -> dict[int, int]:

@@ -21,11 +21,13 @@ from pipelines.reporting.options import ReportOptions
 from pipelines.reporting.vocabulary import TrainingLog, read_log, smaller_sizes
 from pipelines.reporting.words import notable_words
 from wordpiece_core import Tokenizer, storage
+from wordpiece_core.counting import words_in_segments
 from wordpiece_core.errors import InputError, OptionError, OutputError, opt
-from wordpiece_core.measures import tokens_by_id
+from wordpiece_core.measures import superwords, tokens_by_id
 from wordpiece_core.option_types import path, paths
 from wordpiece_core.storage import check_writable
 from wordpiece_core.summary import Summarized
+from wordpiece_core.symbols import BYTES
 from wordpiece_core.uri import join, parent
 
 LIBRARIES = ("jinja2", "vl_convert")  # of the extra `report`
@@ -165,6 +167,9 @@ def _with_text(
             files = inputs.resolve(paths(options.on), own, quoting=not options.no_quoting)
             measured = measure_all(measured_ones, files, measuring, **how)
             found = list(warnings_of_text(measured.replaced))
+            text = facts.spec.text
+            if facts.spec.word_boundary == BYTES and superwords(facts.spec):
+                text = words_in_segments(text)
             counted = CountOptions(
                 inputs=options.on,
                 output=join(directory, WORDS),
@@ -173,7 +178,7 @@ def _with_text(
                 worker_memory=options.worker_memory,
                 beam_args=options.beam_args,
                 limits=options.limits,
-                **facts.spec.text.values(),
+                **text.values(),
             )
             table = count_job(counted, progress, own=own)
         words = notable_words(table, tokenizers, directory, **how)

@@ -20,7 +20,7 @@ from tests.pipelines.corpora import done, multilingual, wordpiece
 from tests.quick import parametrize
 from tests.wordpiece_core.test_measures import plain_measures
 from tests.wordpiece_core.tokenizer.test_library_measures import byte_level_bpe, plain_of_spaced
-from wordpiece_core import InputError, OptionError, Tokenizer
+from wordpiece_core import InputError, OptionError, Tokenizer, count_words, train
 
 LANGUAGES = ["en", "日本", None, "[red]x[/red]\x1b[31m\n"]
 TEXTS = [*multilingual(300, seed=3), "長い文章" * 40, "a b a b a b"]
@@ -67,6 +67,7 @@ def metrics(sums: dict[str, Any], texts: list[str], vocab_size: int) -> dict[str
         "tokens_per_word": total / sums["words"],
         "characters_per_token": sums["characters"] / total,
         "bytes_per_token": sum(len(text.encode()) for text in texts) / total,
+        "tokens_per_byte": total / sum(len(text.encode()) for text in texts),
         "whole_words": sums["whole_words"] / sums["words"],
         "continued_words": sums["continued_words"] / sums["words"],
         "unknown_words": sums["unknown_words"] / sums["words"],
@@ -102,6 +103,23 @@ def test_metrics_match_the_texts_of_a_group(corpus: Path, uncased: Path, bpe: Pa
         assert row == metrics(sums, texts, (own if is_own else other).get_vocab_size())
         assert overlap == 1 if is_own else 0 < overlap < 1
         assert parity is None if group is None else parity >= 1
+
+
+def test_superwords_are_measured_on_complete_texts(corpus: Path, bpe: Path, tmp_path: Path) -> None:
+    words = count_words(TEXTS, pre_tokenizer="llama3", superwords=True)
+    options: dict[str, Any] = {"model": "bpe", "word_boundary": "bytes", "min_pair_count": 2}
+    trained = train(words, vocab_size=500, superwords=100, **options)
+    trained.save(tmp_path)
+    table = pipelines.compare([tmp_path, bpe], on=corpus, group_column="lang", quiet=True)
+    for row in table.drop_columns(["overlap", "parity"]).to_pylist():
+        is_own = row.pop("tokenizer") == str(tmp_path)
+        peer = Peer.from_file(str(tmp_path / "tokenizer.json" if is_own else bpe))
+        group = row.pop("group")
+        texts = [t for i, t in enumerate(TEXTS) if group in (None, LANGUAGES[i % 4])]
+        sums = plain_measures(peer, None, texts)
+        assert row == metrics(sums, texts, peer.get_vocab_size())
+        if is_own and group is None:
+            assert row["tokens"] == sum(map(len, trained.tokenizer().encode_batch(TEXTS)))
 
 
 def test_results_leave_nothing_in_the_work_directory(
@@ -156,9 +174,10 @@ def test_json_has_a_list_of_rows(corpus: Path, uncased: Path) -> None:
     rows = json.loads(outcome.out)
     table = pipelines.compare(uncased, on=corpus, group_column="lang", quiet=True)
     assert rows == table.to_pylist()
-    assert list(rows[0])[:15] == [
+    assert list(rows[0])[:16] == [
         *("tokenizer", "group", "words", "tokens", "tokens_per_word", "characters_per_token"),
-        *("bytes_per_token", "whole_words", "continued_words", "unknown_words"),
+        *("bytes_per_token", "tokens_per_byte", "whole_words"),
+        *("continued_words", "unknown_words"),
         *("dropped_characters", "used_tokens", "rare_tokens", "renyi_efficiency", "overlap"),
     ]
     assert "words have no group (null)" in outcome.err

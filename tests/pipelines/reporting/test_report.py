@@ -156,6 +156,19 @@ def test_the_page_names_the_model(corpus: Path, tmp_path: Path, full: Report) ->
     assert "a WordPiece vocabulary of 160 tokens" in page_of(full).text
 
 
+def test_the_page_shows_superwords(corpus: Path, tmp_path: Path, full: Report) -> None:
+    place = str(tmp_path / "superwords")
+    options: dict[str, Any] = {"model": "bpe", "word_boundary": "bytes", "pre_tokenizer": "gpt2"}
+    pipelines.train(corpus, output=place, vocab_size=330, superwords=30, quiet=True, **options)
+    done = pipelines.report(place, on=str(corpus), output=place + ".html", quiet=True)
+    text, vocab = page_of(done).text, wp.Tokenizer.load(place).vocab
+    crossing = sum("Ġ" in token[1:].lstrip("Ġ") for token in vocab)
+    assert re.search(rf"{crossing} tokens cross spaces. They are [\d.]+ % of the tokens", text)
+    assert "superwords 30" in text
+    assert all(" " not in row.word[1:] for row in done.facts.words.with_most_tokens)
+    assert "cross spaces" not in page_of(full).text
+
+
 def test_a_smaller_size_has_the_metrics_of_a_training_of_that_size(
     full: Report, corpus: Path, tmp_path: Path
 ) -> None:
