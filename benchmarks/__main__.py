@@ -27,6 +27,7 @@ from benchmarks.large_text import large_text
 from benchmarks.measure import Comparison, Row, keep_temporary_files
 from benchmarks.memory import memory
 from benchmarks.setting import Setting, find_groups
+from benchmarks.superwords import superwords, superwords_of_1_gb
 from benchmarks.train_bpe import compare_bpe, train_bpe
 from benchmarks.train_job import compare_training, train_job
 from benchmarks.train_unigram import compare_unigram, train_unigram
@@ -43,6 +44,7 @@ DETAILS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     for benchmark in (
         *(encode_files, encode_job, train_job, train_bpe, train_unigram),
         *(count_job, held_out, memory, large_text),
+        *(superwords, superwords_of_1_gb),
     )
 }
 WIDTH = 240

@@ -48,6 +48,7 @@ MANIFESTS = {"_manifest.json", ".manifest.json"}
 OF_THE_RUN = {"run.json", ".run.json"}  # the files that differ between runs
 
 LAYOUT, BPE, UNIGRAM = "encode, resharded", "train BPE in rounds", "train Unigram in rounds"
+SUPERWORDS = "train superwords in rounds"
 JOBS: dict[str, tuple[str, ...]] = {
     "count": ("count", "text", "--merge", "words"),
     "train": ("train", "text", "--vocab-size=300"),
@@ -60,6 +61,10 @@ JOBS: dict[str, tuple[str, ...]] = {
     ),
     BPE: ("train", "text", "--model=bpe", "--vocab-size=200", "--round-budget=0.5"),
     UNIGRAM: ("train", "text", "--model=unigram", "--vocab-size=300", "--round-budget=0.5"),
+    SUPERWORDS: (
+        *("train", "text", "--model=bpe", "--word-boundary=bytes", "--pre-tokenizer=gpt2"),
+        *("--vocab-size=400", "--superwords=60", "--min-pair-count=2", "--round-budget=0.5"),
+    ),
 }
 """Arguments of the jobs, without their outputs. `text`, `words` and `tokenizer` are places."""
 PLACES = ("text", "words", "tokenizer")
@@ -85,6 +90,7 @@ PAUSE_BEFORE = {
     "encode": (2, r"written .*/001\.parquet"),
     BPE: (3, r"written .*/splits/00002/"),
     UNIGRAM: (1, r"written .*/exchange/.*/expected"),
+    SUPERWORDS: (3, r"written .*/superwords/splits/00002/"),
     LAYOUT: (2, r"written .*/train-\d+-of-\d+\.parquet"),
 }
 """The change of the disk before which a worker waits for the fault: a file gets its final name.
@@ -130,7 +136,7 @@ def all_cases() -> list[Case]:
     workers = itertools.cycle((PROCESS, EXTERNAL, LOOPBACK))
     cases += [Case(job, EMBEDDED_FLINK, next(workers), next(kinds)) for job in JOBS]
     for job in PAUSE_BEFORE:
-        faults = {BPE: [WORKER], UNIGRAM: [DRIVER]}.get(job, [WORKER, DRIVER])
+        faults = {BPE: [WORKER], UNIGRAM: [DRIVER], SUPERWORDS: [DRIVER]}.get(job, [WORKER, DRIVER])
         cases += [Case(job, EMBEDDED_FLINK, PROCESS, fault=fault) for fault in faults]
     for job, faults in (
         ("count", [TASK_MANAGER, ALL_TASK_MANAGERS]),
