@@ -109,8 +109,8 @@ def train_superwords(
     recorded = training.to_dict() | options.superword_identity
     first = train_in_rounds(job, shorter, training.word_marks(text), recorded)
     words, of_words = job.table, Tokenizer.from_spec(first.tokenizer_spec(text))
-    segments = write_segments(job, options)
-    job, second = replace(job, work=job.work.of_superwords, table=segments), second_phase(training)
+    segments, second = write_segments(job, options), second_phase(training)
+    job = replace(job, work=job.work.of_superwords, table=segments)
 
     def start() -> Start:
         superwords = options.select(SuperwordOptions)

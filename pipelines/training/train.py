@@ -103,10 +103,8 @@ def train_job(options: TrainOptions, progress: Progress) -> Trained:
         long_words = long_words_warning(table, training)  # reads the words, so before long rounds
         if options.superwords:
             result, tokens = train_superwords(job, options, training, text)
-            spec, covered = (
-                result.tokenizer_spec(options.segments),
-                Coverage(table.totals["words"], tokens),
-            )
+            spec = result.tokenizer_spec(options.segments)
+            covered = Coverage(table.totals["words"], tokens)
         else:
             result = train_in_rounds(job, training, training.word_marks(text), recorded)
             spec = result.tokenizer_spec(text)
