@@ -54,6 +54,7 @@ class Limits:
     least_pair_partitions: int = 16
     least_fragment_partitions: int = 1
     fragments_at_once: int = 1 << 18  # rows of a batch
+    spilled_bytes: int = 64 << 10  # of partial sums that a local run writes to a file
     least_added_bytes: int = 8 << 20  # of waiting batches before they are added
     seed_bytes: int = 250  # memory of a seed of Unigram, measured (.github/notes/unigram.md)
     suffix_bytes: int = 64  # size of a suffix in a partition

@@ -117,7 +117,8 @@ def count_ranges(
     partitions = Partitions.for_text(
         sum(map(text_bytes, ranges)), options.worker_memory, options.limits
     )
-    spill = Spill.for_run(publication, is_local=is_local(pipeline_options(beam_args)))
+    staged = publication.staging.place(publication.run)
+    spill = Spill.for_run(staged, is_local=is_local(pipeline_options(beam_args)))
     largest_first = sorted(ranges, key=text_bytes, reverse=True)
     count_range = CountRange(counting, partitions.number, spill, split_at)
 

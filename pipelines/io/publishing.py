@@ -17,8 +17,6 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from pipelines.io import outputs
 from pipelines.io.owned import MARKER, OwnedDirectory, new_id
 from wordpiece_core import storage
@@ -56,12 +54,6 @@ class Publication:
     def write(self, name: str, write: Callable[[outputs.NewFile], object]) -> None:
         """Stage a file by calling `write`."""
         with outputs.atomic_writer(self.place(name)) as stream:
-            write(stream)
-
-    def write_passing(self, name: str, write: Callable[[pa.NativeFile], object]) -> None:
-        """Write a file that only this run reads, and that is deleted with staging, without waiting
-        until it is on disk."""
-        with outputs.passing_writer(self.place(name)) as stream:
             write(stream)
 
     def stage(self, name: str, data: bytes) -> None:

@@ -6,8 +6,8 @@
 
 The state of each word range is one Arrow file in the work directory. The first pass of a round
 makes it from the file of the round before. Sums are files too, each written by the worker that
-combines it, and read by later passes and the driver. Only partial sums go through the pipeline, and
-references to sums of a few bytes.
+combines it, and read by later passes and the driver. Only partial sums go through the pipeline (in
+a local run, large ones are files), and references to sums of a few bytes.
 
 A pipeline has one shuffle that distributes the ranges, and one per pass: five in a partial round,
 six if the round watches pairs. A pass that uses other passes waits for their references, which are
@@ -28,14 +28,16 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints.decorators import no_annotations
 from apache_beam.utils.windowed_value import WindowedValue
 
-from pipelines.beam import local_cores, run_plan
+from pipelines.beam import is_local, local_cores, pipeline_options, run_plan
+from pipelines.counting.spill import Spill, Table
 from pipelines.counting.word_table import WordRange, read_words
 from pipelines.io import outputs
-from pipelines.io.batches import from_bytes, read_batches, to_bytes, write_batches
+from pipelines.io.batches import read_batches, write_batches
 from pipelines.progress import add_metrics
 from pipelines.threads import in_threads
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core import storage
+from wordpiece_core.limits import Limits
 from wordpiece_core.options import TrainingOptions
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.rounds import (
@@ -43,6 +45,7 @@ from wordpiece_core.training.rounds import (
     WORDS,
     Accumulator,
     Batch,
+    Given,
     Pass,
     Results,
     RoundAlgorithm,
@@ -54,7 +57,6 @@ from wordpiece_core.training.rounds import (
 from wordpiece_core.training.starting import algorithm_of
 from wordpiece_core.uri import join
 
-SHUFFLED = "zstd"  # compression of batches in the shuffle
 PLAN = "plan.jsonl"
 Passes = Callable[[], Sequence[Pass]]
 Key = tuple[str, int]
@@ -77,6 +79,7 @@ class BeamExecutor:
     ranges: Sequence[WordRange]
     work: TrainingWork
     beam_args: Sequence[str]
+    limits: Limits
     state: Callable[[WordRange], Batch] | None = None
 
     def each(self, work: Callable[[Batch], Batch]) -> Iterator[Batch]:
@@ -91,7 +94,9 @@ class BeamExecutor:
 
     def run(self, passes: Passes) -> Results:
         """Run passes as one pipeline, and read their results."""
-        exchange = Exchange(self.work.exchange())
+        directory, local = self.work.exchange(), is_local(pipeline_options(self.beam_args))
+        spill = Spill.for_run(directory, is_local=local, least_bytes=self.limits.spilled_bytes)
+        exchange = Exchange(directory, spill)
         plan = join(exchange.directory, PLAN)
 
         def build(ranges: beam.PCollection) -> None:
@@ -178,9 +183,14 @@ def _read_one(path: str) -> Batch:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A directory with a file for each sum of the passes of a pipeline."""
+    """A directory with a file for each sum of the passes of a pipeline.
+
+    Attributes:
+        spill: Passes partial sums from step to step.
+    """
 
     directory: str
+    spill: Spill
 
     def place(self, output: str, partition: int) -> str:
         """Return the path of a sum. An output without partitions has the partition 0."""
@@ -279,7 +289,7 @@ def _all_used(step: Pass, by: Mapping[str, Pass]) -> set[str]:
     return set(direct).union(*(_all_used(other, by) for other in direct.values()))
 
 
-@beam.typehints.with_output_types(tuple[tuple[str, int], bytes])
+@beam.typehints.with_output_types(tuple[tuple[str, int], Any])
 class Accumulate(beam.DoFn):
     """Add the elements of a bundle to an accumulator of a pass. Elements are word ranges, or
     references to sums. Side inputs are references to the sums that the pass uses."""
@@ -297,7 +307,7 @@ class Accumulate(beam.DoFn):
         self.accumulator: Accumulator | None = None
 
     @no_annotations  # Beam does not understand the annotation of `used`
-    def process(self, element: Any, *used: list[SumReference]) -> Iterator[tuple[Key, bytes]]:
+    def process(self, element: Any, *used: list[SumReference]) -> Iterator[tuple[Key, Table]]:
         if self.accumulator is None:
             passes = self.passes()
             step = next(step for step in passes if step.name == self.name)
@@ -305,7 +315,7 @@ class Accumulate(beam.DoFn):
             self.over = step.over
             self.accumulator = step.accumulator(self.exchange.used(step, passes, references))
         for batch in self._batches(element):
-            yield from map(_packed, self.accumulator.add(batch))
+            yield from self._passed(self.accumulator.add(batch))
 
     def _batches(self, element: Any) -> Iterator[Batch]:
         if self.over == KEPT:
@@ -319,13 +329,12 @@ class Accumulate(beam.DoFn):
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         accumulator, self.accumulator = self.accumulator, None  # Beam keeps the object
-        for emitted in accumulator.finish() if accumulator else ():
-            yield GlobalWindows.windowed_value(_packed(emitted))
+        if accumulator:
+            yield from map(GlobalWindows.windowed_value, self._passed(accumulator.finish()))
 
-
-def _packed(emitted: tuple[str, int, Batch]) -> tuple[Key, bytes]:
-    output, partition, batch = emitted
-    return (output, partition), to_bytes(batch, SHUFFLED)
+    def _passed(self, emitted: Given) -> Iterator[tuple[Key, Table]]:
+        sums = (((output, partition), batch) for output, partition, batch in emitted)
+        return self.exchange.spill.emit(sums)
 
 
 @dataclass(frozen=True)
@@ -337,10 +346,10 @@ class Combine:
     exchange: Exchange
 
     @no_annotations
-    def __call__(self, emitted: tuple[Key, Iterable[bytes]]) -> SumReference:
+    def __call__(self, emitted: tuple[Key, Iterable[Table]]) -> SumReference:
         (output, partition), parts = emitted
         passes = self.passes()
         step = next(step for step in passes if output in step.outputs)
         combine = step.outputs[output].combine
-        batches = combine(map(from_bytes, parts), self.exchange.used(step, passes))
+        batches = combine(map(self.exchange.spill.read, parts), self.exchange.used(step, passes))
         return self.exchange.write(output, partition, batches)

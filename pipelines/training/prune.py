@@ -99,7 +99,7 @@ def prune_job(options: PruneOptions, progress: Progress) -> Pruned:
         check_same_text(table, spec)
         identity["word_table"] = table.digest
         check_output(options, identity)
-        words = BeamExecutor(table.ranges, job.work, options.beam_args)
+        words = BeamExecutor(table.ranges, job.work, options.beam_args, options.limits)
         with naming(table), progress.stage("prune"):
             result = pruned(spec, size, words.each)
         job.write(result.spec, identity, {MERGES: NO_MERGES, PRUNED_IDS: result.ids})

@@ -158,7 +158,8 @@ def extend_in_rounds(job: WordsJob, goal: Goal, base: dict[str, Any]) -> Extensi
 
 
 def _executor(job: WordsJob, state: Callable[..., Batch] | None = None) -> BeamExecutor:
-    return BeamExecutor(job.table.ranges, job.work, job.options.beam_args, state)
+    options = job.options
+    return BeamExecutor(job.table.ranges, job.work, options.beam_args, options.limits, state)
 
 
 def _symbols(job: WordsJob, passes: Callable[[], Sequence[Pass]]) -> Sum:

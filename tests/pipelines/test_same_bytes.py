@@ -61,6 +61,7 @@ DIVIDED = replace(
     least_pair_partitions=20,
     least_fragment_partitions=3,
     fragments_at_once=50,
+    spilled_bytes=1,
     least_added_bytes=1,
     held_bytes=1000,
     waiting_shards=1,
