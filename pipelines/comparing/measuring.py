@@ -35,6 +35,7 @@ from pipelines.counting.count import range_of, text_ranges
 from pipelines.counting.steps import (
     Partitions,
     SortedWords,
+    batches_of,
     check_groups,
     count_texts,
     input_bytes,
@@ -42,12 +43,12 @@ from pipelines.counting.steps import (
 )
 from pipelines.counting.totals import Group
 from pipelines.counting.word_table import WordRange, WordTable, read_words, word_ranges
-from pipelines.io import inputs, outputs
+from pipelines.io import outputs
 from pipelines.io.batches import from_bytes, to_bytes
 from pipelines.io.inputs import InputFile, Range
 from pipelines.io.owned import OwnedDirectory, new_id
 from pipelines.io.reader import TextBatch
-from pipelines.progress import Progress, add_input, add_metrics
+from pipelines.progress import Progress, add_metrics
 from wordpiece_core import Tokenizer, _kernel
 from wordpiece_core.errors import InputError, OptionError, WordpieceError, opt
 from wordpiece_core.limits import Limits
@@ -288,7 +289,7 @@ class MeasureTexts(beam.DoFn):
     def process(self, part: Range) -> None:
         options = self.options
         columns = options.text_column, options.group_column
-        for batch in inputs.read_texts(part, *columns, on_read=add_input, limits=options.limits):
+        for batch in batches_of(part, *columns, options.limits):
             self._add((REPLACED, None), batch.replaced)
             for group, size in _bytes_by_group(batch):
                 self._add((TEXT_BYTES, group), size)
@@ -296,8 +297,6 @@ class MeasureTexts(beam.DoFn):
                 chunks = pa.record_batch([texts, pa.repeat(1, len(texts))], TABLE)
                 for key, measures in _measures(self.tokenizers, group, chunks, is_text=True):
                     self._add(key, measures)
-            read_bytes = 0 if part.file.compression else batch.bytes
-            add_metrics(bytes=batch.bytes, input=read_bytes, rows=len(batch.texts))
         check_groups({group for _, group in self.sums}, options.group_column)
 
     def _add(self, key: MeasureKey, value: Any) -> None:

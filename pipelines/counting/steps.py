@@ -96,10 +96,25 @@ def count_texts(
 ) -> Iterator[None]:
     """Count the texts of a range. Yields when the counter is full, and must be emptied.
 
-    A compressed file is one range of any size, so another thread reads and decompresses it.
-
     Args:
         on_batch: Called with each batch before it is counted.
+    """
+    for batch in batches_of(part, text_column, group_column, limits):
+        on_batch(batch)
+        texts, groups = batch.texts, batch.groups
+        while len(texts):
+            done = counter.count(texts, groups)
+            texts, groups = texts[done:], None if groups is None else groups[done:]
+            if counter.is_full:
+                yield
+
+
+def batches_of(
+    part: Range, text_column: str, group_column: str | None, limits: Limits
+) -> Iterator[TextBatch]:
+    """Yield the texts of a range in batches, and add each batch to the metrics when it is done.
+
+    A compressed file is one range of any size, so another thread reads and decompresses it.
     """
     threads = 1 if part.file.compression else 0
     read = partial(
@@ -107,13 +122,7 @@ def count_texts(
     )
     with closing(ahead(read, threads)) as batches:
         for batch in batches:
-            on_batch(batch)
-            texts, groups = batch.texts, batch.groups
-            while len(texts):
-                done = counter.count(texts, groups)
-                texts, groups = texts[done:], None if groups is None else groups[done:]
-                if counter.is_full:
-                    yield
+            yield batch
             read_bytes = 0 if part.file.compression else batch.bytes
             add_metrics(bytes=batch.bytes, input=read_bytes, rows=len(batch.texts))
 

@@ -110,10 +110,9 @@ class TrainOptions(
         """Options that split text into segments, on which superwords are trained."""
         return joined_words(self.select(TextOptions), self.superword_pattern)
 
-    @property
-    def superword_identity(self) -> dict[str, Any]:
-        """The options that change superwords, as values that JSON can hold."""
-        found: dict[str, Any] = {"superwords": self.superwords}
+    def recorded(self, training: TrainingOptions) -> dict[str, Any]:
+        """Return the options of a training as values that JSON can hold, with superwords."""
+        found = training.to_dict() | {"superwords": self.superwords}
         if self.superwords:
             found["max_superword_words"] = self.max_superword_words
             found["superword_pattern"] = self.superword_pattern

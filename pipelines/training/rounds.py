@@ -24,7 +24,7 @@ from pipelines.training.words import WordsJob
 from pipelines.training.work_directory import TrainingWork
 from wordpiece_core import TextOptions, Tokenizer
 from wordpiece_core.errors import InputError
-from wordpiece_core.options import SuperwordOptions, TrainingOptions
+from wordpiece_core.options import TrainingOptions
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.extension import (
     ExtensionResult,
@@ -54,7 +54,7 @@ from wordpiece_core.training.superwords import (
     TOTAL,
     first_phase,
     second_phase,
-    second_start,
+    second_vocabulary,
     token_passes,
 )
 from wordpiece_core.training.train import (
@@ -106,16 +106,17 @@ def train_superwords(
     Raises InputError, StorageError, OutputError and OptionError.
     """
     shorter = first_phase(training, options.superwords)
-    recorded = training.to_dict() | options.superword_identity
+    recorded = options.recorded(training)
     first = train_in_rounds(job, shorter, training.word_marks(text), recorded)
-    words, of_words = job.table, Tokenizer.from_spec(first.tokenizer_spec(text))
+    words = job.table
     segments, second = write_segments(job, options), second_phase(training)
     job = replace(job, work=job.work.of_superwords, table=segments)
 
     def start() -> Start:
-        superwords = options.select(SuperwordOptions)
-        (covered,) = coverage(words, of_words)
-        return second_start(first.vocab, bpe_of(first), second, superwords, covered.tokens)
+        most = options.max_superword_words
+        vocabulary = second_vocabulary(first.vocab, bpe_of(first), second, most)
+        (covered,) = coverage(words, Tokenizer.from_spec(first.tokenizer_spec(text)))
+        return MergingStart(vocabulary, covered.tokens)  # no fewer than tokens of segments
 
     algorithm, finished = _resume(job, second, recorded, start)
     if not (finished and finished[-1].is_last):

@@ -28,13 +28,12 @@ from pipelines.counting.word_table import (
     read_word_table,
 )
 from pipelines.io import outputs
-from pipelines.io.inputs import Range, resolve
+from pipelines.io.inputs import Range
 from pipelines.io.publishing import Publication
 from pipelines.progress import add_metrics
 from pipelines.training.options import TrainOptions
-from pipelines.training.words import WordsJob
+from pipelines.training.words import WordsJob, input_files
 from wordpiece_core import TextOptions, _kernel
-from wordpiece_core.option_types import path, paths
 from wordpiece_core.tokenizer.models import AddedToken
 
 
@@ -44,8 +43,7 @@ def write_segments(job: WordsJob, options: TrainOptions) -> WordTable:
     if job.work.of_superwords.is_counted():
         return read_word_table(table)
     limits = options.limits
-    own, quoting = [path(options.output), job.work.path], not options.no_quoting
-    files = resolve(paths(options.inputs), own, quoting=quoting)
+    files = input_files(options, job.work.path)
     ranges = text_ranges(files, options.text_column, None, limits)
     total = sum(part.input_bytes for part in ranges)
     groups = list(_groups(ranges, limits.range_bytes))

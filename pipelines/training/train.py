@@ -86,7 +86,7 @@ def train_job(options: TrainOptions, progress: Progress) -> Trained:
     options = options.checked()
     text, training = options.select(TextOptions), options.select(TrainingOptions)
     split_at = [] if options.split_special_tokens else tokens_in_texts(options.listed_tokens)
-    known = training.to_dict() | options.superword_identity
+    known = options.recorded(training)
     identity: dict[str, Any] = {"training": known}
     if options.word_counts:  # the table may have been counted without rare words
         del known["min_word_count"]
@@ -97,7 +97,7 @@ def train_job(options: TrainOptions, progress: Progress) -> Trained:
         text = text_of([table], text)
         lowest = lowest_word_count(table, training.min_word_count)
         training = replace(training, min_word_count=lowest)
-        recorded = training.to_dict() | options.superword_identity
+        recorded = options.recorded(training)
         identity = {"text": text.to_dict(), "training": recorded, "word_table": table.digest}
         check_output(options, identity)
         long_words = long_words_warning(table, training)  # reads the words, so before long rounds

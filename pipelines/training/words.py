@@ -17,7 +17,7 @@ from pipelines.beam import pipeline_options, runner_name, workers
 from pipelines.counting.count import count_job
 from pipelines.counting.options import CountOptions, ReadingOptions
 from pipelines.counting.word_table import WordTable, read_word_table
-from pipelines.io.input_files import resolve
+from pipelines.io.input_files import InputFile, resolve
 from pipelines.io.lock import exclusive_lock
 from pipelines.progress import Progress
 from pipelines.training.options import ChangeOptions, TrainOptions
@@ -168,14 +168,20 @@ def _counted_from(
     """Return the values that a word table in the work directory must have been counted from."""
     reading = options.select(ReadingOptions).to_dict()
     del reading["worker_memory"]
-    own, quoting = [path(options.output), work.path], not options.no_quoting
-    files = resolve(paths(options.inputs), own, quoting=quoting)
     return {
         **reading,
         **text.to_dict(),
         "split_at": [vars(token) for token in split_at],
-        "inputs": [[file.path, file.size, file.modified] for file in files],
+        "inputs": [
+            [file.path, file.size, file.modified] for file in input_files(options, work.path)
+        ],
     }
+
+
+def input_files(options: TrainOptions | ChangeOptions, work_dir: str) -> list[InputFile]:
+    """Return the files of the inputs, without files of the output and the work directory."""
+    own, quoting = [path(options.output), work_dir], not options.no_quoting
+    return resolve(paths(options.inputs), own, quoting=quoting)
 
 
 def _count(

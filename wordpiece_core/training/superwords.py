@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.option_types import MOST_CHARACTERS
-from wordpiece_core.options import BPE, SuperwordOptions, TextOptions, TrainingOptions
+from wordpiece_core.options import BPE, TextOptions, TrainingOptions
 from wordpiece_core.symbols import BYTE_CHARACTERS, BYTES
 from wordpiece_core.text_parts import GPT2
 from wordpiece_core.tokenizer.models import Bpe
@@ -34,12 +34,11 @@ from wordpiece_core.training.rounds import (
     facts_of,
     with_facts,
 )
-from wordpiece_core.training.starting import MergingStart
 
 TOTAL = "total"
 
 
-def split_segments(segments: Batch, text: TextOptions) -> Batch:
+def split_segments(segments: Batch, text: TextOptions) -> pa.Table:
     """Return the words of segments with their counts, like a word table: the most frequent word
     first, then by code point. `text`: options that split text into words. Raises InputError if
     counts are too large."""
@@ -48,8 +47,7 @@ def split_segments(segments: Batch, text: TextOptions) -> Batch:
     table = pa.table({"word": words.flatten(), "count": counts}).group_by("word")
     sums = table.aggregate([("count", "sum")])
     counted = pa.table({"word": sums["word"], "count": as_counts(sums["count_sum"])})
-    ordered = counted.sort_by([("count", "descending"), ("word", "ascending")]).combine_chunks()
-    return pa.record_batch([c.combine_chunks() for c in ordered.columns], names=["word", "count"])
+    return counted.sort_by([("count", "descending"), ("word", "ascending")])
 
 
 def first_phase(options: TrainingOptions, superwords: int) -> TrainingOptions:
@@ -75,27 +73,19 @@ def second_phase(options: TrainingOptions) -> TrainingOptions:
     return replace(options, min_word_count=1, max_word_length=MOST_CHARACTERS)
 
 
-def second_start(
-    vocab: list[str],
-    model: Bpe,
-    options: TrainingOptions,
-    superwords: SuperwordOptions,
-    split_tokens: int,
-) -> MergingStart:
-    """Return the start of the second phase.
+def second_vocabulary(
+    vocab: list[str], model: Bpe, options: TrainingOptions, max_words: int
+) -> InitialVocabulary:
+    """Return the vocabulary at the start of the second phase.
 
     Args:
         vocab: The vocabulary of the first phase.
         model: Its merges.
-        split_tokens: Maximum number of tokens of segments, each segment counted once.
+        max_words: Maximum number of words of a token.
     """
     ids = {token: i for i, token in enumerate(vocab)}
     hidden = [ids[token] for token in options.listed_tokens]
-    most = superwords.max_superword_words
-    vocabulary = InitialVocabulary(
-        vocab, [], model=model, hidden=hidden, marks=GPT2, max_words=most
-    )
-    return MergingStart(vocabulary, split_tokens)
+    return InitialVocabulary(vocab, [], model=model, hidden=hidden, marks=GPT2, max_words=max_words)
 
 
 def token_passes() -> Sequence[Pass]:

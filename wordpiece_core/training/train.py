@@ -40,12 +40,17 @@ from wordpiece_core.training.alphabet import reserved_tokens
 from wordpiece_core.training.budget import RoundBudget
 from wordpiece_core.training.merging import Merging, split_tokens, splitter
 from wordpiece_core.training.rounds import Batch, InMemory, RoundAlgorithm, make_round, with_facts
-from wordpiece_core.training.starting import algorithm_of, start_of, start_passes
+from wordpiece_core.training.starting import (
+    MergingStart,
+    algorithm_of,
+    start_of,
+    start_passes,
+)
 from wordpiece_core.training.superwords import (
     first_phase,
     joined_log,
     second_phase,
-    second_start,
+    second_vocabulary,
     split_segments,
 )
 from wordpiece_core.training.unigram import UnigramTraining
@@ -293,11 +298,11 @@ def _with_superwords(
             " count_words(texts, pre_tokenizer=..., superwords=True)"
         )
     segments, marks = word_batch(counts), training.word_marks(text)
-    first = _trained(split_segments(segments, text), shorter, budget, marks)
-    options = second_phase(training)
-    start = second_start(first.vocab, bpe_of(first), options, superwords, 0)
-    tokens = split_tokens(splitter(start.vocabulary, options), segments, 0)
-    start = replace(start, split_tokens=tokens)
+    first = _trained(word_batch(split_segments(segments, text)), shorter, budget, marks)
+    options, most = second_phase(training), superwords.max_superword_words
+    vocabulary = second_vocabulary(first.vocab, bpe_of(first), options, most)
+    tokens = split_tokens(splitter(vocabulary, options), segments, 0)
+    start = MergingStart(vocabulary, tokens)
     algorithm = algorithm_of(start, options, budget, words=len(segments))
     rounds = _rounds(algorithm, partial(parts_of, segments))
     return with_superwords(first, training_result(algorithm, rounds), training, text_of(counts))
