@@ -26,6 +26,7 @@ from benchmarks.held_out import held_out
 from benchmarks.large_text import large_text
 from benchmarks.measure import Comparison, Row, keep_temporary_files
 from benchmarks.memory import memory
+from benchmarks.packing import packing
 from benchmarks.setting import Setting, find_groups
 from benchmarks.superwords import superwords, superwords_of_1_gb
 from benchmarks.train_bpe import compare_bpe, train_bpe
@@ -44,7 +45,7 @@ DETAILS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     for benchmark in (
         *(encode_files, encode_job, train_job, train_bpe, train_unigram),
         *(count_job, held_out, memory, large_text),
-        *(superwords, superwords_of_1_gb),
+        *(superwords, superwords_of_1_gb, packing),
     )
 }
 WIDTH = 240

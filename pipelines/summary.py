@@ -35,10 +35,16 @@ def token_lines(manifest: Mapping[str, Any]) -> list[str]:
     tokens, word_tokens = manifest["tokens"], manifest["word_tokens"]
     unknown = manifest["unknown_tokens"] / max(tokens, 1)
     per_word = word_tokens / max(manifest["words"], 1)
+    per_byte = word_tokens / max(manifest["bytes"], 1)
     lines = [
         f"tokens: {tokens:,} {of}, {unknown:.2%} of them unknown",
-        f"word tokens: {word_tokens:,}, {per_word:.3f} per pre-token",
+        f"word tokens: {word_tokens:,}, {per_word:.3f} per pre-token, {per_byte:.4f} per byte",
     ]
+    if manifest.get("longest_text"):
+        lines.append(f"longest text: {counted(manifest['longest_text'], 'token')}")
+    if manifest.get("padding_tokens"):
+        padding, share = manifest["padding_tokens"], manifest["padding_share"]
+        lines.append(f"padding: {counted(padding, 'token')}, {share:.2%} of all ids")
     if manifest["special_tokens"]:
         lines.append(f"special tokens in texts: {manifest['special_tokens']:,}")
     if manifest["truncated_rows"]:

@@ -198,7 +198,8 @@ class Encoder:
         `overflow_types` of rows that do not show a text from its beginning. Record
         batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the tokens in
         them, how many of these are unknown, the words, their tokens before rows were truncated, the
-        rows that were truncated, and the tokens left out. With `pages`, `least_ids` ids and more
+        rows that were truncated, the tokens left out, the special tokens in the texts, and the
+        tokens of the longest text. With `pages`, `least_ids` ids and more
         become pages, and there is no batch; OptionError with columns, a stride, or more than one
         thread."""
 
@@ -232,12 +233,14 @@ class Packer:
     """Packer of documents into rows of `length` ids: [CLS] body [SEP], with one [SEP] between
     documents. Without a `cls_id` a row is a body, and each [SEP] is kept; without a `sep_id`
     documents follow each other, and `own` ids at the start and the end of each are special tokens.
+    With a `window` of ids, documents stay complete and are packed by best fit.
     Returns batches of `input_ids`, `columns`, `document_starts: list<int32>`, `document_rows:
     list<int64>`."""
 
     def __init__(
         self,
         *,
+        window: int | None,
         length: int,
         cls_id: int | None,
         sep_id: int | None,
@@ -251,11 +254,16 @@ class Packer:
     def dropped(self) -> int:
         """Ids of documents in sequences that were not full at the end."""
 
+    @property
+    def padding(self) -> int:
+        """Ids of all sequences so far that are padding."""
+
     def add(self, ids: ArrowArray, first_row: int) -> ArrowArray:
         """The sequences that are full, after more documents: lists of `id_type`."""
 
     def finish(self) -> ArrowArray:
-        """The last sequence, padded; without a `pad_id` none."""
+        """The last sequence, padded; without a `pad_id` none. With a `window`, the sequences of all
+        documents in it."""
 
 class Pages:
     """Compressed data pages of ids. `rows`: number of lists; `nulls`: number of null lists; `ids`:

@@ -137,7 +137,12 @@ class Option:
     @property
     def is_flag(self) -> bool:
         """True if its values are True and False."""
-        return bool in parts(self.kind)
+        return bool in parts(self.kind) and not self.choices
+
+    @property
+    def may_be_bare(self) -> bool:
+        """True if it can be given without a value, which means True."""
+        return bool in parts(self.kind) and bool(self.choices)
 
     @property
     def is_list(self) -> bool:

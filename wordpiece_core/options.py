@@ -91,6 +91,8 @@ PreTokenizer = Annotated[
     Form("LIST|REGEX", "", parse_pre_tokenizers, check=check_pre_tokenizers),
 ]
 ENCODING_COLUMNS: tuple[EncodingColumn, ...] = get_args(EncodingColumn)
+PackedColumn = Literal["position_ids", "document_ids", "document_lengths"]
+PACKED_COLUMNS: tuple[PackedColumn, ...] = get_args(PackedColumn)
 ENCODING_NAMES: tuple[str, ...] = get_args(EncodingName)
 TRUNCATIONS: tuple[Truncation, ...] = get_args(Truncation)
 Threads = Annotated[int, Ge(1), Le(1024)]
@@ -315,9 +317,9 @@ class EncodingOptions(Options, section=IDS):
     """Put truncated tokens into additional rows that overlap by this many tokens."""
     padding: bool = False
     """Pad rows to `max_length`."""
-    columns: Annotated[Sequence[EncodingColumn], Form("LIST")] = ()
+    columns: Annotated[Sequence[EncodingColumn | PackedColumn], Form("LIST")] = ()
     """Additional columns: attention_mask, token_type_ids, special_tokens_mask, offset_mapping,
-    word_ids, num_tokens."""
+    word_ids, num_tokens; of packed rows also position_ids, document_ids, document_lengths."""
     id_type: Literal["int32", "uint16"] = "int32"
     """Type of input_ids."""
 

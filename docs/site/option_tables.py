@@ -126,6 +126,8 @@ def _default(option: Option) -> str:
         return "required"
     if option.is_flag:
         return "yes" if option.default else "no"
+    if option.default is False:  # a flag that may have a value
+        return "no"
     return "none" if option.default in (None, (), "") else _code(option.show(option.default))
 
 

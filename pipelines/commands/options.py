@@ -104,6 +104,8 @@ def _option(option: Option) -> SectionOption:
     else:
         names = f"--{name}"
         more |= {"type": Value(option.kind), "multiple": option.is_list, "metavar": option.metavar}
+        if option.may_be_bare:
+            more |= {"is_flag": False, "flag_value": "true"}
         if default and not option.is_required:
             more["show_default"] = option.show(default)
     return SectionOption([option.name, names], section=option.section, **more)

@@ -106,6 +106,8 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
         "unknown tokens": manifest["unknown_tokens"],
         "rows truncated to `max_length`": manifest["truncated_rows"],
         "truncated tokens": manifest["truncated_tokens"],
+        "tokens of the longest text": manifest["longest_text"],
+        "padding": f"{manifest['padding_share']:.2%}" if manifest["padding_tokens"] else "",
         "bytes of text": manifest["bytes"],
         "shards": sum(not shard["name"].endswith(SECOND_FILES) for shard in manifest["shards"]),
     }

@@ -31,7 +31,7 @@ def text_columns(options: ShardOptions) -> TextColumns:
 def added_schema(tokenizer: Tokenizer, options: ShardOptions) -> pa.Schema:
     """Return the columns that are added: the ids, and other columns on request."""
     if options.pack:
-        return Packer(tokenizer, options).finish().schema
+        return Packer(tokenizer, options, best_fit=options.is_best_fit).finish().schema
     pairs: list[str] | None = [] if options.text_pair_column else None
     added = tokenizer.encode_table([], pairs, options=options).table.schema
     if options.stride is not None:
@@ -42,7 +42,7 @@ def added_schema(tokenizer: Tokenizer, options: ShardOptions) -> pa.Schema:
 def check_fit(options: ShardOptions, tokenizer: Tokenizer) -> None:
     """Raise OptionError if the options do not fit the vocabulary."""
     if options.pack:
-        Packer(tokenizer, options)
+        Packer(tokenizer, options, best_fit=options.is_best_fit)
         return
     if options.add_special_tokens and not tokenizer.adds_special_tokens:
         raise OptionError(

@@ -371,15 +371,29 @@ def complete(dataset: Dataset, contents: Contents, tokenizer: Tokenizer) -> dict
     return manifest_of(dataset, contents)
 
 
+def derived_measures(totals: Mapping[str, int], options: Mapping[str, Any]) -> dict[str, float]:
+    """Return the tokens of words per byte of text, and the share of ids that are padding."""
+    padding = totals["padding_tokens"]
+    ids = totals["rows"] * options["max_length"] if options.get("pack") else 0
+    return {
+        "tokens_per_byte": round(totals["word_tokens"] / max(totals["bytes"], 1), 6),
+        "padding_share": round(padding / max(ids or totals["tokens"] + padding, 1), 6),
+    }
+
+
 def manifest_of(dataset: Dataset, contents: Contents) -> dict[str, Any]:
     """Return the manifest of a dataset with these contents."""
     shards = [to_dict(contents.results[name]) for name in sorted(contents.results)]
     errors = [to_dict(contents.errors[name]) for name in sorted(contents.errors)]
-    totals = {name: sum(shard[name] for shard in shards) for name in SUMS}
+    totals: dict[str, int] = {name: sum(shard[name] for shard in shards) for name in SUMS}
     more: dict[str, Any] = {}
     if contents.sources is not None:
         more["sources"] = [to_dict(source, ShardResult) for source in contents.sources]
-        for name in totals.keys() - SHARD_SUMS:
+        for name in totals.keys() - SHARD_SUMS - {"padding_tokens"}:
             totals[name] = sum(getattr(source, name) for source in contents.sources)
-    state = {"format": FORMAT, **dataset.job, **totals, **more}
+        totals["padding_tokens"] += sum(source.padding_tokens for source in contents.sources)
+    records = contents.sources or contents.results.values()
+    totals["longest_text"] = max((record.longest_text for record in records), default=0)
+    shares = derived_measures(totals, dataset.job["options"])
+    state = {"format": FORMAT, **dataset.job, **totals, **shares, **more}
     return state | {"shards": shards, "errors": errors}

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pipelines.comparing.options import LoadingOptions, TokenizerPlace
 from pipelines.options import CsvOptions, FollowOptions, InputOptions
-from wordpiece_core.declared import INPUT, MAIN, OTHER, OUTPUT, TOKENIZER, Form, Ge, Le, Options
+from wordpiece_core.declared import (
+    INPUT,
+    MAIN,
+    OTHER,
+    OUTPUT,
+    TOKENIZER,
+    TRUTH,
+    Form,
+    Ge,
+    Le,
+    Options,
+    refusal,
+)
 from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.option_types import Column, Inputs, Size, Splits, WorkerMemory
 from wordpiece_core.options import EncodingOptions, UnkScope, changed
@@ -17,7 +29,22 @@ if TYPE_CHECKING:
     from wordpiece_core import Tokenizer
 
 SKIP = "skip"  # what to do about a bad input
+BEST_FIT = "best-fit"
 SHARD_SIZE = 256 << 20  # of a resharded dataset, by default
+
+
+def _packing(value: Any) -> bool | str:
+    """Return a value of `pack` in its normal form: "concat" is True."""
+    if value not in (True, False, "concat", BEST_FIT):
+        raise refusal(value, f"concat or {BEST_FIT}")
+    return bool(value) if value in (True, False, "concat") else BEST_FIT
+
+
+Packing = Annotated[
+    bool | Literal["concat", "best-fit"],
+    Form("[concat|best-fit]", "", lambda text: TRUTH.get(text.lower(), text), check=_packing),
+]
+"""Packing of texts: concatenated and split, by best fit, or none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +86,9 @@ class ShardOptions(CsvOptions, EncodingOptions, section=OUTPUT):
     keep_columns: Annotated[Sequence[str] | None, Form("LIST"), MAIN] = None
     """Columns of the input to keep; "" for none, as with `pack` (default: all; all except the texts
     with `stride`)."""
-    pack: Annotated[bool, MAIN] = False
-    """Fill rows of exactly `max_length` from many texts."""
+    pack: Annotated[Packing, MAIN] = False
+    """Fill rows of exactly `max_length` from many texts: concatenate and split them (concat, the
+    default), or keep them complete and pad rows (best-fit)."""
     compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"] = "zstd"
     """Compression of Parquet shards."""
 
@@ -75,10 +103,16 @@ class ShardOptions(CsvOptions, EncodingOptions, section=OUTPUT):
             "keep_columns": self.keep_columns,
             "text_pair_column": self.text_pair_column,
             "stride": self.stride is not None,
+            "padding": self.padding and self.pack == BEST_FIT,
             "add_special_tokens=False": not has_boundaries,
         }.items():
             if given:
                 raise OptionError(f"{opt[name]}: cannot be combined with {opt.pack}")
+
+    @property
+    def is_best_fit(self) -> bool:
+        """True if packed texts stay complete."""
+        return self.pack == BEST_FIT
 
     def identity(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, as values that JSON can hold. Runs
@@ -170,7 +204,7 @@ class EncodeOptions(
     @property
     def is_resharded(self) -> bool:
         """True if shards are made from the rows of all inputs, not one from each input."""
-        return bool(self.layout_options) or (self.pack and not self.follow)
+        return bool(self.layout_options) or (self.pack is not False and not self.follow)
 
     def _check_ids_alone(self) -> None:
         """Raise OptionError for options that files of ids do not have."""

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipelines.encoding.shard_names import SECOND_FILES
-from pipelines.encoding.shards import SUMS, BadInput
+from pipelines.encoding.shards import MEASURES, SUMS, BadInput
 from pipelines.io.reader import warnings_of_text
 from pipelines.summary import corpus_lines, token_lines
 from wordpiece_core.errors import opt
@@ -82,7 +82,7 @@ class Encoded(Summarized):
             "shards": len(self.shards),
             "kept": self.kept,
             "others": self.others,
-            **{name: self.manifest[name] for name in SUMS},
+            **{name: self.manifest[name] for name in (*SUMS, *MEASURES)},
             "errors": [asdict(bad.error) for bad in self.errors],
         }
 

@@ -41,6 +41,7 @@ class ShardEncoder:
         weights: How rows are weighted that will be resharded.
         schema: Schema of the shard: kept columns, ids, other added columns.
         sums: Counts of the record.
+        longest_text: Number of tokens of the longest text.
         split_weights: Sums of the weights by split.
     """
 
@@ -53,18 +54,21 @@ class ShardEncoder:
     weights: RowWeights | None = None
     schema: pa.Schema = field(init=False)
     sums: Counter[str] = field(init=False)
+    longest_text: int = field(init=False)
     split_weights: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         encoding: EncodingOptions = self.options
-        self.packer = Packer(self.tokenizer, encoding) if self.options.pack else None
-        if self.packer is not None:  # it truncates rows itself
+        self.packer = None
+        if self.options.pack:  # the packer truncates rows itself
+            self.packer = Packer(self.tokenizer, encoding, best_fit=self.options.is_best_fit)
             encoding = encoding.of_documents
         self.encoding = encoding
         if self.packer or self.weights or encoding.stride is not None or encoding.columns:
             self.maker = None
         self.schema = self._schema()
         self.sums = Counter(dict.fromkeys(SUMS, 0))
+        self.longest_text = 0
         self.split_weights = [0] * len(self.weights.bounds if self.weights else ())
 
     def _schema(self) -> pa.Schema:
@@ -89,7 +93,7 @@ class ShardEncoder:
 
     def result(self, name: str) -> ShardResult:
         """Return the record of the shard, without its size, once all rows are encoded."""
-        sums: dict[str, Any] = dict(self.sums)
+        sums: dict[str, Any] = dict(self.sums) | {"longest_text": self.longest_text}
         source = source_of(self.file)
         if self.weights is None:
             columns = columns_digest(self.schema)
@@ -163,6 +167,7 @@ class ShardEncoder:
         last = self.packer.finish()
         self.sums["rows"] = rows + last.num_rows
         self.sums["dropped_tokens"] = self.packer.dropped
+        self.sums["padding_tokens"] = self.packer.padding
         yield Part(False, last)
 
     def _count(self, piece: TextBatch, batch: EncodedTable) -> None:
@@ -181,6 +186,10 @@ class ShardEncoder:
             word_tokens=batch.word_tokens,
             special_tokens=batch.special_tokens,
         )
+        self.longest_text = max(self.longest_text, batch.longest_text)
+        if self.encoding.padding:
+            ids = (batch.rows - batch.nulls) * (self.encoding.max_length or 0)
+            self.sums["padding_tokens"] += ids - batch.tokens
         if self.weights:
             sums = self.weights.sums(batch.table)
             self.split_weights = [a + b for a, b in zip(self.split_weights, sums, strict=True)]

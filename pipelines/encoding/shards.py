@@ -23,8 +23,9 @@ from wordpiece_core.storage import StoredFile
 SUMS = (
     *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "words", "word_tokens"),
     *("replaced", "dropped_tokens", "invalid", "output_bytes"),
-    *("truncated_rows", "truncated_tokens", "special_tokens"),
+    *("truncated_rows", "truncated_tokens", "special_tokens", "padding_tokens"),
 )
+MEASURES = ("longest_text", "tokens_per_byte", "padding_share")
 SHARD_SUMS = {"rows", "dropped_tokens", "output_bytes"}
 """The sums of a resharded dataset over its shards. All others are over its inputs, because their
 division among the shards is not known."""
@@ -50,6 +51,8 @@ class ShardResult:
         rows: Rows of the shard.
         bytes: Bytes of the texts.
         replaced: Invalid UTF-8 sequences in the texts.
+        padding_tokens: Padding tokens of all rows. Padding of packed rows is counted in the shards
+            of a resharded dataset, and other padding in its inputs.
         invalid: Invalid UTF-8 sequences in the kept columns, where they stay.
         columns: Digest of the names and types of the columns.
     """
@@ -72,6 +75,8 @@ class ShardResult:
     truncated_rows: int = 0
     truncated_tokens: int = 0
     special_tokens: int = 0
+    padding_tokens: int = 0
+    longest_text: int = 0
     columns: str = ""
 
 
@@ -141,19 +146,23 @@ def to_dict(record: ShardRecord, kind: type[ShardRecord] | None = None) -> dict[
 
 
 _KINDS = {
-    frozenset(field.name for field in fields(kind)): kind
+    kind: {field.name for field in fields(kind)}
     for kind in (ShardResult, WeightedResult, ShardError)
 }
+_ADDED = {"padding_tokens", "longest_text"}
+"""Fields that records of earlier versions do not have."""
 _TYPES = {"str": str, "int": int, "dict[str, Any]": dict, "list[int]": list}
 
 
 def from_dict(value: dict[str, Any]) -> Any:
     """Return a record, if a JSON object is one, else the object. (Records take less memory.)"""
-    kind = _KINDS.get(frozenset(value))
+    kinds = (kind for kind, names in _KINDS.items() if names - value.keys() <= _ADDED)
+    kind = next((kind for kind in kinds if value.keys() <= _KINDS[kind]), None)
     if kind is None:
         return value
     types = ((field.name, _TYPES.get(str(field.type), object)) for field in fields(kind))
-    return kind(**value) if all(isinstance(value[name], of) for name, of in types) else value
+    has_types = all(isinstance(value.get(name, 0), of) for name, of in types)
+    return kind(**value) if has_types else value
 
 
 def checked(values: Any, path: str, kind: type[Record] | tuple[type[Record], ...]) -> list[Record]:

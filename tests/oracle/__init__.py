@@ -40,7 +40,7 @@ from tests.oracle.merging import (
     merge_word,
     pair_counts,
 )
-from tests.oracle.packing import pack
+from tests.oracle.packing import pack, pack_best_fit
 from tests.oracle.rules import lower_support
 from tests.oracle.symbols import SPECIAL_TOKENS, WHITE_SPACE
 from tests.oracle.training import (
@@ -70,6 +70,7 @@ __all__ = [
     "natural_log",
     "normalize",
     "pack",
+    "pack_best_fit",
     "pair_counts",
     "pre_tokenize",
     "prune",

@@ -47,6 +47,7 @@ LAYOUT = Limits(  # of files: many parts and row groups, as a large corpus has
     bucket_bytes=1000,
     large_buckets=2,
     task_bytes=2000,
+    packed_ids=700,
 )
 DIVIDED = replace(
     LAYOUT,
@@ -91,6 +92,7 @@ class Job:
 ENCODE = ["encode", "IN", "--tokenizer", "TOKENIZER"]
 SHUFFLE = ["--shuffle", "3", "--shard-size", "16KiB"]
 MEGATRON = ["--format", "megatron", "--splits", "train=0.8,test=0.2", *SHUFFLE]
+BEST_FIT = ["--pack", "best-fit", "--max-length", "32"]
 GROUPS = ["--group-column", "lang", "--smoothing-exponent", "0.7"]
 GPT2 = ["--config", "gpt2", "--vocab-size", "500", "--min-word-count", "1"]
 SUPERWORDS = ["--superwords", "100"]
@@ -112,6 +114,7 @@ JOBS = {
     "encode packed": Job(
         [*ENCODE, "--pack", "--max-length", "32", *SHUFFLE], Target, "_segments", by_file=True
     ),
+    "encode best-fit": Job([*ENCODE, *BEST_FIT, *SHUFFLE], Target, "_segments", by_file=True),
     "encode for megatron": Job([*ENCODE, *MEGATRON], Target, "_segments", by_file=True),
     "compare": Job(["compare", "TOKENIZER", "BPE", *ON, "--json"], Reader, "_batch"),
     "report": Job(

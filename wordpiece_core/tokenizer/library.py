@@ -268,7 +268,8 @@ class LibraryEncoder:
         starts = range(0, max(len(columns[0]), 1), TEXTS_AT_ONCE)
         with ThreadPoolExecutor(options["threads"]) as threads:
             parts = list(threads.map(lambda at: self._encode(columns, at, options), starts))
-        counts = [sum(some) for some in zip(*(part.counts for part in parts), strict=True)]
+        *sums, longest = zip(*(part.counts for part in parts), strict=True)
+        counts = [*map(sum, sums), max(longest)]
         batches = [part.batch() for part in parts]
         batches = pa.Table.from_batches(batches).combine_chunks().to_batches() or batches[:1]
         ids = sum(len(batch.column(0).values) for batch in batches)
@@ -291,6 +292,7 @@ class LibraryEncoder:
                 rows.counts[2] += len({*words})
                 rows.counts[3] += len(words)
                 rows.counts[6] += sum(i in self.special for i in encoding.ids)
+                rows.counts[7] = max(rows.counts[7], len(encoding.ids))
             try:
                 rows.add(texts, number)
             except InputError as error:
@@ -369,7 +371,7 @@ class _Rows:
         names = ["input_ids", *options["columns"]]
         names += [] if options["stride"] is None else ["source_rows"]
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
-        self.counts = [0] * 7
+        self.counts = [0] * 8
 
     def add_null(self, source: int) -> None:
         """Add a null row."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from wordpiece_core import _kernel
 from wordpiece_core.errors import InputError, OptionError, opt
-from wordpiece_core.options import MOST_PADDED, EncodingOptions
+from wordpiece_core.options import MOST_PADDED, PACKED_COLUMNS, EncodingOptions
 from wordpiece_core.tokenizer.models import NOTHING_ADDED, WordPiece
 from wordpiece_core.tokenizer.tokenizer import Tokenizer
 
@@ -19,11 +19,17 @@ WITHOUT_PLACE = ("offset_mapping", "word_ids")
 
 
 class Packer:
-    """Fill rows of exactly `max_length` ids from consecutive documents.
+    """Fill rows of exactly `max_length` ids from documents.
 
     A row is [CLS] body [SEP]. The bodies are the ids of all documents, with one [SEP] between two
     documents, split every `max_length` - 2 ids. A [SEP] that would begin or end a body is left out.
     Rows do not depend on the division of documents into batches.
+
+    With `best_fit`, documents stay complete: a document that is longer than a body is split into
+    full bodies and a rest. Rests and documents, the longest first, go into the row with the least
+    space that is enough (best-fit decreasing, over `limits.packed_ids` ids at a time), and all rows
+    are padded. Rows are in the order of their longest documents. Padding is the pad_token, or the
+    eos_token of a tokenizer without one.
 
     The first and last special tokens of the tokenizer take the roles of [CLS] and [SEP]. Without
     them a row is a body, with the `sep_token` or `eos_token` between documents, which is never left
@@ -37,20 +43,31 @@ class Packer:
     >>> ids = tok.encode_batch(["a a", "b b b"], add_special_tokens=False)
     >>> packer.add(ids, first_row=0)["input_ids"].to_pylist()
     [[1, 3, 3, 4, 2]]
+    >>> packer = Packer(tok, EncodingOptions(max_length=7), best_fit=True)
+    Traceback (most recent call last):
+    wordpiece_core.errors.OptionError: pack: the vocabulary has no pad_token to fill rows with
     """
 
-    def __init__(self, tokenizer: Tokenizer, options: EncodingOptions) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, options: EncodingOptions, *, best_fit: bool = False
+    ) -> None:
         """Create a packer. `options` may set `max_length` (at least 3), `padding` (of the last
         row), `columns`, `id_type`, and tokens at the ends of documents (`append_eos` and so on).
         Raises OptionError for other options, and for a vocabulary that does not fit them."""
         _check(tokenizer, options)
+        pad_id = tokenizer.pad_id if options.padding or best_fit else None
+        if best_fit and pad_id is None:
+            pad_id = tokenizer.role_id("eos_token")
+            if pad_id is None:
+                raise OptionError(f"{opt.pack}: the vocabulary has no pad_token to fill rows with")
         cls_id, sep_id = (None, None) if options.marks_boundaries else _frame(tokenizer)
         self._kernel = _kernel.Packer(
+            window=options.limits.packed_ids if best_fit else None,
             length=options.max_length or 0,
             cls_id=cls_id,
             sep_id=sep_id,
             own=[token is not None for token in tokenizer.boundary_tokens(options)],
-            pad_id=tokenizer.pad_id if options.padding else None,
+            pad_id=pad_id,
             vocab_size=len(tokenizer),
             id_type=options.id_type,
             columns=options.columns,
@@ -61,8 +78,7 @@ class Packer:
 
         Args:
             ids: The ids of each document, lists of `id_type`, without [CLS] and [SEP], with the
-            tokens of
-                `append_eos` and `prepend_bos`. Null and empty lists add nothing.
+                tokens of `append_eos` and `prepend_bos`. Null and empty lists add nothing.
             first_row: Row number of the first document.
 
         Returns:
@@ -80,14 +96,20 @@ class Packer:
         return pa.Table.from_batches(batches)
 
     def finish(self) -> pa.Table:
-        """Return the last row if it is not full: padded with `padding`, otherwise dropped.
-        Documents that are added later begin a new row."""
+        """Return the last row if it is not full: padded with `padding`, otherwise dropped. With
+        `best_fit`, return the rows of all documents that are in none so far. Documents that are
+        added later begin a new row."""
         return pa.Table.from_batches([pa.record_batch(self._kernel.finish())])
 
     @property
     def dropped(self) -> int:
         """Number of tokens of documents that `finish` dropped."""
         return self._kernel.dropped
+
+    @property
+    def padding(self) -> int:
+        """Number of padding tokens in all rows so far."""
+        return self._kernel.padding
 
 
 def _frame(tokenizer: Tokenizer) -> tuple[int | None, int]:
@@ -129,6 +151,8 @@ def _check(tokenizer: Tokenizer, options: EncodingOptions) -> None:
     for column in options.columns:
         if column in WITHOUT_PLACE:
             raise OptionError(f"{opt.columns}: {column} is not available for packed rows")
+    kept = tuple(column for column in options.columns if column not in PACKED_COLUMNS)
+    options = replace(options, columns=kept)
     if options.marks_boundaries or (
         not (isinstance(tokenizer.spec.model, WordPiece) or tokenizer.adds_special_tokens)
     ):

@@ -19,6 +19,7 @@ from wordpiece_core.errors import InputError, OptionError, SpecialTokenError, op
 from wordpiece_core.option_types import Characters
 from wordpiece_core.options import (
     AS_TEXT,
+    PACKED_COLUMNS,
     TEXT_OPTIONS,
     EncodingColumn,
     EncodingOptions,
@@ -64,6 +65,8 @@ class EncodedTable:
         truncated_rows: Number of rows that were truncated to `max_length`; 0 with a stride.
         truncated_tokens: Number of tokens that were removed.
         special_tokens: Number of special tokens that are written in the texts.
+        longest_text: Number of tokens of the longest text, before truncation, and without the
+            tokens around it.
         pages: The ids as Parquet pages, if `encode_pages` made them; then the table is empty.
 
     >>> batch = Tokenizer(["[UNK]", "[CLS]", "[SEP]", "hug"]).encode_table(["hug a hug"])
@@ -82,6 +85,7 @@ class EncodedTable:
     truncated_rows: int
     truncated_tokens: int
     special_tokens: int
+    longest_text: int
     pages: _kernel.Pages | None = field(default=None, kw_only=True)
 
     @property
@@ -499,10 +503,11 @@ class Tokenizer:
         in_text = options.special_tokens_in_text
         kernel = self._splitting_kernel if in_text == AS_TEXT else self.kernel
         how = options.values() | {"threads": threads, "layouts": self._layouts(options)}
-        encoded = kernel.encode(texts, pairs, how, **pages)
-        if in_text == "error" and encoded[2][-1]:
+        batches, pages_of_ids, counts = kernel.encode(texts, pairs, how, **pages)
+        *_, special_tokens, _ = counts
+        if in_text == "error" and special_tokens:
             raise self._special_token_error(texts, pairs)
-        return encoded
+        return batches, pages_of_ids, counts
 
     def _special_token_error(self, texts: pa.Array, pairs: pa.Array | None) -> SpecialTokenError:
         """Return the error for the first of these texts that has a special token."""
@@ -537,6 +542,11 @@ class Tokenizer:
             name = opt.append_eos if options.append_eos else opt.prepend_bos
             raise OptionError(f"{name}: cannot be combined with pairs of texts")
         self.boundary_tokens(options)
+        for column in options.columns:
+            if column in PACKED_COLUMNS:
+                raise OptionError(
+                    f"{opt.columns}: {column} is only available for packed rows; set {opt.pack}"
+                )
         if options.padding and self.pad_id is None:
             raise OptionError(f"{opt.padding}: the vocabulary has no [PAD], and no other pad_token")
         if options.id_type == "uint16" and len(self) > 2**16:

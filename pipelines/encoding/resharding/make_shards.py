@@ -77,6 +77,7 @@ class MakeShards(beam.DoFn):
     def _write(self, rows: TaskRows, end: float, files: Sequence[NewFile]) -> MadeShard:
         """Write the next rows as a shard, without its footer."""
         counts: Counter[str] = Counter()
+        padding = rows.padding
 
         def tables() -> Iterator[pa.Table]:
             for table in rows.until(end):
@@ -88,10 +89,11 @@ class MakeShards(beam.DoFn):
         with storage.writing(files[0].path):
             if self.target.format == PARQUET:
                 parquet = rows.write_parquet(files[0], tables(), self.threads)
-                return MadeShard(counts, files, parquet)
-            left_out = rows.write_ids(files, tables())
-            counts["rows"] -= left_out
-            return MadeShard(counts, files)
+            else:
+                parquet, left_out = None, rows.write_ids(files, tables())
+                counts["rows"] -= left_out
+        counts["padding_tokens"] = rows.padding - padding
+        return MadeShard(counts, files, parquet)
 
     def _put(self, task: ShardTask, made: Sequence[MadeShard]) -> list[ShardResult]:
         """Add the footers, and give the files their names. A shard of ids without rows has no
@@ -142,7 +144,13 @@ class TaskRows:
         self.target, self.tokenizer, self.task = target, tokenizer, task
         self.packed: Counter[str] = Counter()
         self.weight = 0
-        self._tables = self._packed() if target.options.pack else self._read()
+        self._packer = PackedRows(tokenizer, target.options) if target.options.pack else None
+        self._tables = self._read() if self._packer is None else self._packed(self._packer)
+
+    @property
+    def padding(self) -> int:
+        """Number of padding tokens of all packed rows so far."""
+        return 0 if self._packer is None else self._packer.padding
 
     def _read(self) -> Iterator[pa.Table]:
         for table in self.target.rows_of(self.task):
@@ -150,22 +158,29 @@ class TaskRows:
             add_metrics(rows=table.num_rows)
             yield table
 
-    def _packed(self) -> Iterator[pa.Table]:
-        packed = PackedRows(self.tokenizer, self.target.options)
+    def _packed(self, packer: PackedRows) -> Iterator[pa.Table]:
+        for table in self._read():
+            self.packed.update(self.counted(table))
+            yield from self._pieces(packer.add(table))
+        yield from self._pieces(packer.finish())
+        self.packed["dropped_tokens"] = packer.dropped
 
-        def read() -> Iterator[pa.Table]:
-            for table in self._read():
-                self.packed.update(self.counted(table))
-                yield table
-
-        for table in packed.tables(read()):
-            yield table.cast(self.schema)
-        self.packed["dropped_tokens"] = packed.dropped
+    def _pieces(self, packed: pa.Table) -> Iterator[pa.Table]:
+        """Yield packed rows. A window of best-fit packing is divided, because it is large."""
+        options = self.target.options
+        rows = max(packed.num_rows, 1)
+        if options.is_best_fit and options.max_length:
+            rows = max(options.limits.piece_bytes // (4 * options.max_length), 1)
+        for first in range(0, max(packed.num_rows, 1), rows):
+            yield packed.slice(first, rows).cast(self.schema)
 
     def until(self, weight: float) -> Iterator[pa.Table]:
-        """Yield the next rows, until rows of this weight have been read."""
+        """Yield the next rows, until rows of this weight have been read. A shard has all rows of
+        its texts if these stay complete."""
         while self.weight < weight and (table := next(self._tables, None)) is not None:
             yield table
+        if self._packer is not None and self.target.options.is_best_fit:
+            yield from self._pieces(self._packer.finish())
 
     @cached_property
     def schema(self) -> pa.Schema:

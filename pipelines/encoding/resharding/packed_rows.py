@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.shard_writer import IDS
-from wordpiece_core import EncodingOptions, Packer, Tokenizer
+from wordpiece_core import Packer, Tokenizer
 
 INPUT, ROW = "__wordpiece_input", "__wordpiece_row"  # number of the input of a text, and its row
 DOCUMENT_ROWS, DOCUMENT_INPUTS = "document_rows", "document_inputs"
@@ -18,8 +16,8 @@ DOCUMENT_ROWS, DOCUMENT_INPUTS = "document_rows", "document_inputs"
 class PackedRows:
     """Pack the texts of a shard."""
 
-    def __init__(self, tokenizer: Tokenizer, options: EncodingOptions) -> None:
-        self.packer = Packer(tokenizer, options)
+    def __init__(self, tokenizer: Tokenizer, options: ShardOptions) -> None:
+        self.packer = Packer(tokenizer, options, best_fit=options.is_best_fit)
         self.places = pa.table({INPUT: pa.array([], pa.int32()), ROW: pa.array([], pa.int64())})
         self.first = self.next = 0  # numbers of the first text in `places`, and of the next
 
@@ -28,14 +26,21 @@ class PackedRows:
         """Number of tokens that are dropped at the end."""
         return self.packer.dropped
 
-    def tables(self, rows: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """Yield full rows. The last row is padded, or its tokens are dropped."""
-        for table in rows:
-            self.places = pa.concat_tables([self.places, table.select([INPUT, ROW])])
-            packed = self.packer.add(table.column(IDS), self.next)
-            self.next += table.num_rows
-            yield self._with_places(packed)
-        yield self._with_places(self.packer.finish())
+    @property
+    def padding(self) -> int:
+        """Number of padding tokens of all rows so far."""
+        return self.packer.padding
+
+    def add(self, table: pa.Table) -> pa.Table:
+        """Add texts, and return full rows."""
+        self.places = pa.concat_tables([self.places, table.select([INPUT, ROW])])
+        packed = self.packer.add(table.column(IDS), self.next)
+        self.next += table.num_rows
+        return self._with_places(packed)
+
+    def finish(self) -> pa.Table:
+        """Return the last rows. A row that is not full is padded, or its tokens are dropped."""
+        return self._with_places(self.packer.finish())
 
     def _with_places(self, packed: pa.Table) -> pa.Table:
         numbers = packed.column(DOCUMENT_ROWS).combine_chunks()
@@ -55,8 +60,6 @@ class PackedRows:
         return packed.append_column(DOCUMENT_INPUTS, lists[INPUT])
 
 
-def packed_schema(tokenizer: Tokenizer, options: EncodingOptions) -> pa.Schema:
+def packed_schema(tokenizer: Tokenizer, options: ShardOptions) -> pa.Schema:
     """Return the schema of packed rows."""
-    nothing: Any = iter(())
-    (table,) = PackedRows(tokenizer, options).tables(nothing)
-    return table.schema
+    return PackedRows(tokenizer, options).finish().schema

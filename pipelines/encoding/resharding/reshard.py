@@ -226,7 +226,7 @@ def _work_options(job: EncodeJob) -> ShardOptions:
 
 
 def _only_ids(options: EncodeOptions) -> bool:
-    return options.pack or options.format != PARQUET
+    return bool(options.pack) or options.format != PARQUET
 
 
 def _row_weights(job: EncodeJob, dataset: Dataset) -> RowWeights:
@@ -255,6 +255,8 @@ def _target(
     options, tokenizer = job.options, _tokenizer_name(job.options.tokenizer)
     limits = options.limits
     layout = [limits.bucket_bytes, limits.large_buckets, *BOUNDS, limits.task_bytes, MIN_PACKED]
+    if options.is_best_fit:
+        layout.append(limits.packed_ids)
     identity: dict[str, Any] = {
         "job": dataset.job,
         "version": [__version__, *layout],

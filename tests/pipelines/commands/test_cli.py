@@ -167,7 +167,7 @@ def test_nothing_of_the_libraries_beneath_is_shown(tmp_path: Path, shard: str) -
     assert outcome.status == 0
     out, err = outcome.out.splitlines(), outcome.lines
     assert [line.split(":")[0] for line in out] == [
-        *("read", "shards", "tokens", "word tokens", "dataset")
+        *("read", "shards", "tokens", "word tokens", "longest text", "dataset")
     ]
     assert [line.split(",")[0] for line in err] == ["encode: done"]
 

@@ -37,13 +37,17 @@ def test_the_first_rows_are_shown_as_text(tmp_path: Path, tokenizer: str) -> Non
     shown = done("inspect", out, "--rows", "6").out
     tok = wp.Tokenizer.load(tokenizer)
     texts = [tok.decode(tok.encode_batch([text])[0].as_py()) for text in TEXTS[:5]]
-    assert shown.splitlines()[:5] == [
+    longest = max(len(tok.encode(text, add_special_tokens=False)) for text in TEXTS[:5])
+    assert shown.splitlines()[:6] == [
         f"dataset: {out}, 2 shards",
         f"tokenizer: {tok.digest}, 80 tokens",
         "rows: 41, 1 of them null",
         f"tokens: {noted['tokens']:,} with special tokens, 0.00% of them unknown",
-        f"word tokens: {words:,}, {words / noted['words']:.3f} per pre-token",
+        f"word tokens: {words:,}, {words / noted['words']:.3f} per pre-token,"
+        f" {words / noted['bytes']:.4f} per byte",
+        f"longest text: {noted['longest_text']} tokens",
     ]
+    assert noted["longest_text"] >= longest
     blocks = shown.strip().split("\n\n")[1:]
     assert len(blocks) == 6
     assert blocks[1] == "a.parquet row 1: null"
@@ -51,7 +55,7 @@ def test_the_first_rows_are_shown_as_text(tmp_path: Path, tokenizer: str) -> Non
         f"[CLS] {text} [SEP]" for text in texts
     ]
     assert blocks[4].startswith("b.parquet row 0, ")
-    assert done("inspect", out, "--rows", "0").out == "\n".join(shown.splitlines()[:5]) + "\n"
+    assert done("inspect", out, "--rows", "0").out == "\n".join(shown.splitlines()[:6]) + "\n"
 
 
 def test_a_dataset_is_shown_as_json(tmp_path: Path, tokenizer: str) -> None:

@@ -199,7 +199,8 @@ def test_the_summary_warns_of_many_unknown_tokens(tmp_path: Path, tokenizer: str
         "read: 1 row, 0.0 MB of text",
         "shards: 1",
         "tokens: 4 of texts, 50.00% of them unknown",
-        "word tokens: 4, 1.000 per pre-token",
+        "word tokens: 4, 1.000 per pre-token, 0.2222 per byte",
+        "longest text: 4 tokens",
         f"dataset: {tmp_path / 'out'}",
     ]
     warning = "warning: 50.0% of the tokens are [UNK]; does the tokenizer fit the text?"

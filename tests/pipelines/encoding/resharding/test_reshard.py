@@ -7,6 +7,7 @@ import json
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +23,7 @@ import wordpiece_core as wp
 from pipelines.encoding.resharding.formats import ENDINGS, shown_tokens
 from wordpiece_core.limits import LIMITS, Limits
 
+from .... import oracle
 from ....quick import parametrize
 from ...corpora import (
     ONE_WORKER,
@@ -336,6 +338,62 @@ def test_the_last_row_is_padded_on_request(tmp_path: Path, tokenizer: str, sourc
     assert found["dropped_tokens"] == 0
     assert {len(row) for row in column(tmp_path / "out")} == {16}
     assert 0 in column(tmp_path / "out", "attention_mask")[-1]
+
+
+BEST_FIT = ("--pack", "best-fit", "--max-length", "16")
+OF_DOCUMENTS = ("position_ids", "document_ids", "document_lengths")
+
+
+@pytest.mark.parametrize("how", [(), ("--shuffle", "7"), ("--shard-size", "4KiB")])
+def test_texts_stay_complete_with_best_fit(
+    tmp_path: Path, tokenizer: str, source: Path, how: tuple[str, ...]
+) -> None:
+    columns = ("--columns", ",".join([*OF_DOCUMENTS, "num_tokens"]))
+    limits = replace(MANY, packed_ids=1500)
+    args = (*BEST_FIT, *columns, *how)
+    found = encode(source, tokenizer, tmp_path / "out", *args, limits=limits)
+    vocab = vocab_of(tokenizer)
+    cls, sep, pad = map(vocab.index, ("[CLS]", "[SEP]", "[PAD]"))
+    texts = shuffled(7) if "--shuffle" in how else places()
+    ids = ids_by_peer(peer(vocab), [text or "" for *_, text in texts], add_special_tokens=False)
+    names = [source["name"] for source in found["sources"]]
+    numbers = {(name, row): n for n, (name, row, _) in enumerate(texts)}
+    padding = 0
+    for path in sorted((tmp_path / "out").glob("*.parquet")):
+        table = pq.read_table(path)
+        places_of = [
+            [numbers[names[i], at] for i, at in zip(*both, strict=True)]
+            for both in zip(
+                table["document_inputs"].to_pylist(),
+                table["document_rows"].to_pylist(),
+                strict=True,
+            )
+        ]
+        some = sorted({number for row in places_of for number in row})
+        wanted = oracle.pack_best_fit(
+            [ids[n] for n in some], 16, cls_id=cls, sep_id=sep, pad_id=pad, window=1500
+        )
+        for name in ("input_ids", "num_tokens", "document_starts", *OF_DOCUMENTS):
+            assert table[name].to_pylist() == [getattr(row, name) for row in wanted], name
+        assert places_of == [[some[row] for row in each.document_rows] for each in wanted]
+        padding += sum(16 - row.num_tokens for row in wanted)
+    assert found["padding_tokens"] == padding > 0
+    assert found["padding_share"] == round(padding / (16 * found["rows"]), 6)
+    assert found["longest_text"] == max(map(len, filter(None, ids)))
+    assert found["dropped_tokens"] == 0
+    assert len(found["shards"]) > 1 or not how or "--shuffle" in how
+
+
+def test_columns_of_documents_are_of_packed_rows_alone(
+    tmp_path: Path, tokenizer: str, source: Path
+) -> None:
+    call = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "out"]
+    fault = wordpiece(*call, "--columns", "position_ids", *ONE_WORKER).fault
+    assert "--columns: position_ids is only available for packed rows; set --pack" in fault
+    fault = wordpiece(*call, *BEST_FIT, "--padding", *ONE_WORKER).fault
+    assert "--padding: cannot be combined with --pack" in fault
+    fault = wordpiece(*call, "--pack", "first-fit", *ONE_WORKER).fault
+    assert "'first-fit' is not concat or best-fit" in fault
 
 
 # --- Formats --------------------------------------------------------------------------------------

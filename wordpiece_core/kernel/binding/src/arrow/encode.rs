@@ -12,7 +12,7 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::{batch, each_row, list, offsets, values};
-use wordpiece_core::encode::{Packer, RowColumns, Rows, Sequences, TextPair};
+use wordpiece_core::encode::{BestFit, Packer, RowColumns, Rows, Sequences, TextPair};
 use wordpiece_core::internals::{Id, PlacedToken, too_many_ids};
 use wordpiece_core::{Error, Result};
 
@@ -116,6 +116,14 @@ pub fn placed_tokens(
     Ok(counts.iter().map(tokens).collect())
 }
 
+/// A packer of documents, by one of two strategies.
+pub enum AnyPacker {
+    /// Documents follow each other, and are split.
+    Concat(Packer),
+    /// Documents stay complete.
+    BestFit(BestFit),
+}
+
 /// Packs documents; returns the sequences that are full.
 ///
 /// # Arguments
@@ -130,7 +138,7 @@ pub fn placed_tokens(
 /// Returns [`Error::Data`] if the ids are of another type, null, or not below `vocab_size`, or if
 /// there would be 2^31 ids or more.
 pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
-    packer: &mut Packer,
+    packer: &mut AnyPacker,
     documents: &ArrayRef,
     first_row: i64,
     vocab_size: u32,
@@ -155,9 +163,16 @@ pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
             return Err(Error::data(message));
         }
     }
-    let most = packer.most(lists.len(), (ends[lists.len()] - ends[0]) as usize);
+    let given = (lists.len(), (ends[lists.len()] - ends[0]) as usize);
+    let most = match packer {
+        AnyPacker::Concat(packer) => packer.most(given.0, given.1),
+        AnyPacker::BestFit(packer) => packer.most(given.0, given.1),
+    };
     i32::try_from(most).map_err(|_| too_many_ids())?;
-    Ok(packer.add(rows, most))
+    Ok(match packer {
+        AnyPacker::Concat(packer) => packer.add(rows, most),
+        AnyPacker::BestFit(packer) => packer.add(rows),
+    })
 }
 
 /// The record batch of packed sequences: `input_ids`, the columns of these names,
@@ -172,24 +187,29 @@ pub fn packed_batch(
     names: &[String],
 ) -> Result<RecordBatch> {
     // `pack` has checked that all ids can be counted by 32 bits.
-    let length = (sequences.ids.len() / sequences.len().max(1)) as i32;
+    let length = sequences.length() as i32;
+    let documents = OffsetBuffer::new(offsets(&sequences.document_ends)?.into());
     let ends: Vec<i32> = (0..=sequences.len() as i32).map(|row| row * length).collect();
     let ends = OffsetBuffer::new(ends.into());
     let mut others: Vec<(&str, ArrayRef)> = Vec::new();
     for name in names {
-        let mask = match name.as_str() {
-            "attention_mask" => sequences.attention_mask(),
-            "token_type_ids" => vec![0; sequences.ids.len()],
-            "special_tokens_mask" => sequences.special_tokens_mask(),
-            "num_tokens" => {
-                others.push((name, Arc::new(Int32Array::from(sequences.num_tokens()))));
-                continue;
+        let mask = |values| list(ends.clone(), Arc::new(Int8Array::from(values)), None);
+        let numbers = |values| list(ends.clone(), Arc::new(Int32Array::from(values)), None);
+        let column = match name.as_str() {
+            "attention_mask" => mask(sequences.attention_mask())?,
+            "token_type_ids" => mask(vec![0; sequences.ids.len()])?,
+            "special_tokens_mask" => mask(sequences.special_tokens_mask())?,
+            "position_ids" => numbers(sequences.position_ids())?,
+            "document_ids" => numbers(sequences.document_ids())?,
+            "document_lengths" => {
+                let lengths = Int32Array::from(sequences.document_lengths());
+                list(documents.clone(), Arc::new(lengths), None)?
             }
+            "num_tokens" => Arc::new(Int32Array::from(sequences.lengths.clone())),
             other => return Err(Error::option(format!("columns: {other} cannot be packed"))),
         };
-        others.push((name, list(ends.clone(), Arc::new(Int8Array::from(mask)), None)?));
+        others.push((name, column));
     }
-    let documents = OffsetBuffer::new(offsets(&sequences.document_ends)?.into());
     let starts = Arc::new(Int32Array::from(sequences.document_starts));
     let rows = Arc::new(Int64Array::from(sequences.document_rows));
     let ids = id_array(sequences.ids, id_type);

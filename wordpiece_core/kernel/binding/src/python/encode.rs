@@ -10,12 +10,13 @@ use super::shards::{PyIdPages, PyPages};
 use super::text::GivenText;
 use super::{PyResult, choice, run, table};
 use crate::arrow::count::WordTableBatch;
-use crate::arrow::encode::{self as tables, IdType};
+use crate::arrow::encode::{self as tables, AnyPacker, IdType};
 use crate::arrow::train::TokenCounts;
 use crate::arrow::values;
 use wordpiece_core::encode::{
-    AddedToken, BpeOptions, Layout, ModelOptions, PackOptions, Packer, RowOptions, Rows, Tokenizer,
-    TokenizerOptions, Truncation, UnigramOptions, UnkScope, WordPieceOptions, encode_blocks,
+    AddedToken, BestFit, BpeOptions, Layout, ModelOptions, PackOptions, Packer, RowOptions, Rows,
+    Tokenizer, TokenizerOptions, Truncation, UnigramOptions, UnkScope, WordPieceOptions,
+    encode_blocks,
 };
 use wordpiece_core::internals::{Measurer, measure};
 use wordpiece_core::text::WordBoundary;
@@ -302,18 +303,20 @@ impl From<LayoutMapping> for Layout {
 }
 
 /// Tokens, unknown ones, words, the tokens of words, truncated rows, truncated tokens, and special tokens
-/// in texts.
-type RowCounts = [usize; 7];
+/// in texts; and the tokens of the longest text.
+type RowCounts = [usize; 8];
 
 fn sum(counts: impl Iterator<Item = RowCounts>) -> RowCounts {
-    counts.fold([0; 7], |sum, counts| std::array::from_fn(|i| sum[i] + counts[i]))
+    counts.fold([0; 8], |sum, counts| {
+        std::array::from_fn(|i| if i < 7 { sum[i] + counts[i] } else { sum[i].max(counts[i]) })
+    })
 }
 
 fn row_counts(rows: &Rows, unk_id: Option<u32>) -> RowCounts {
     let unknown = unk_id.map_or(0, |unk| rows.ids.iter().filter(|&&id| id == unk).count());
     let Rows { tokens, words, word_tokens, special_tokens, .. } = *rows;
-    let [rows, removed] = [rows.truncated_rows, rows.truncated_tokens];
-    [tokens, unknown, words, word_tokens, rows, removed, special_tokens]
+    let [truncated, removed] = [rows.truncated_rows, rows.truncated_tokens];
+    [tokens, unknown, words, word_tokens, truncated, removed, special_tokens, rows.longest_text]
 }
 
 /// Adds up how a vocabulary tokenizes text.
@@ -382,7 +385,8 @@ impl PyMeasurer {
 /// Packs documents of ids into sequences of one length.
 #[pyclass(name = "Packer")]
 pub(super) struct PyPacker {
-    packer: Packer,
+    packer: AnyPacker,
+    padding: u64,
     id_type: IdType,
     vocab_size: u32,
     columns: Vec<String>,
@@ -392,8 +396,9 @@ pub(super) struct PyPacker {
 impl PyPacker {
     #[new]
     #[expect(clippy::too_many_arguments)] // they have names in Python
-    #[pyo3(signature = (*, length, cls_id, sep_id, own, pad_id, vocab_size, id_type, columns))]
+    #[pyo3(signature = (*, window, length, cls_id, sep_id, own, pad_id, vocab_size, id_type, columns))]
     fn new(
+        window: Option<usize>,
         length: usize,
         cls_id: Option<u32>,
         sep_id: Option<u32>,
@@ -403,18 +408,30 @@ impl PyPacker {
         id_type: &str,
         columns: Vec<String>,
     ) -> PyResult<Self> {
-        let packer = Packer::new(PackOptions { length, cls_id, sep_id, own, pad_id })?;
+        let options = PackOptions { length, cls_id, sep_id, own, pad_id };
+        let packer = match window {
+            None => AnyPacker::Concat(Packer::new(options)?),
+            Some(window) => AnyPacker::BestFit(BestFit::new(options, window)?),
+        };
         let id_type = choice("id_type", id_type, &ID_TYPES)?;
-        Ok(PyPacker { packer, id_type, vocab_size, columns })
+        Ok(PyPacker { packer, padding: 0, id_type, vocab_size, columns })
     }
 
     #[getter]
     fn dropped(&self) -> u64 {
-        self.packer.dropped()
+        match &self.packer {
+            AnyPacker::Concat(packer) => packer.dropped(),
+            AnyPacker::BestFit(_) => 0,
+        }
+    }
+
+    #[getter]
+    fn padding(&self) -> u64 {
+        self.padding
     }
 
     fn add(&mut self, py: Python<'_>, ids: GivenArray, first_row: i64) -> PyResult<PyArrowArray> {
-        let PyPacker { packer, id_type, vocab_size, columns } = self;
+        let PyPacker { packer, padding, id_type, vocab_size, columns } = self;
         table(py, || {
             let full = match id_type {
                 IdType::Int32 => tables::pack::<Int32Type>(packer, &ids.0, first_row, *vocab_size)?,
@@ -422,11 +439,19 @@ impl PyPacker {
                     tables::pack::<UInt16Type>(packer, &ids.0, first_row, *vocab_size)?
                 }
             };
+            *padding += full.padding();
             tables::packed_batch(full, *id_type, columns)
         })
     }
 
     fn finish(&mut self, py: Python<'_>) -> PyResult<PyArrowArray> {
-        table(py, || tables::packed_batch(self.packer.finish(), self.id_type, &self.columns))
+        table(py, || {
+            let last = match &mut self.packer {
+                AnyPacker::Concat(packer) => packer.finish(),
+                AnyPacker::BestFit(packer) => packer.finish(),
+            };
+            self.padding += last.padding();
+            tables::packed_batch(last, self.id_type, &self.columns)
+        })
     }
 }

@@ -1,9 +1,10 @@
 //! Encoding: the words of a text to ids (`tokenizer`), between added tokens (`added_tokens`), by a model (`model`):
 //! WordPiece (`wordpiece`), BPE (`bpe`) or a unigram language model (`unigram`), with byte tokens for unknown
-//! characters (`byte_fallback`); ids to rows (`rows`) or to sequences of one length (`pack`), on several
-//! threads (`blocks`); and metrics of tokenized text (`measure`).
+//! characters (`byte_fallback`); ids to rows (`rows`) or to sequences of one length (`pack`,
+//! `best_fit`), on several threads (`blocks`); and metrics of tokenized text (`measure`).
 
 pub(crate) mod added_tokens;
+pub(crate) mod best_fit;
 pub(crate) mod blocks;
 pub(crate) mod bpe;
 pub(crate) mod byte_fallback;
@@ -16,6 +17,7 @@ pub(crate) mod unigram;
 pub(crate) mod wordpiece;
 
 pub use added_tokens::AddedToken;
+pub use best_fit::BestFit;
 pub use blocks::encode_blocks;
 pub use bpe::{BpeOptions, merges_of_ranks};
 pub use model::ModelOptions;

@@ -51,6 +51,24 @@ pub struct PackOptions {
     pub pad_id: Option<u32>,
 }
 
+impl PackOptions {
+    /// Checks that sequences have room for text.
+    pub(super) fn check(&self) -> Result<()> {
+        let length = self.length;
+        if length < 3 {
+            return Err(Error::option(format!("sequences of {length} ids have no room for text")));
+        }
+        if length > MOST_PADDED {
+            let message = format!("sequences of {length} ids are longer than {MOST_PADDED}");
+            return Err(Error::option(message));
+        }
+        if self.cls_id.is_some() && self.sep_id.is_none() {
+            return Err(Error::option("cls_id: also set sep_id"));
+        }
+        Ok(())
+    }
+}
+
 /// Sequences of one length, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sequences {
@@ -58,8 +76,8 @@ pub struct Sequences {
     pub ids: Vec<u32>,
     /// Whether each is `[CLS]` body `[SEP]`, and not a body alone.
     pub is_framed: bool,
-    /// How many of them, at the end, are padding.
-    pub padding: usize,
+    /// The number of ids of each sequence before its padding.
+    pub lengths: Vec<i32>,
     /// The indices in `ids` of the separators between documents, and of special tokens in them.
     pub separators: Vec<usize>,
     /// For each document in each sequence, the index in the sequence of its first id there.
@@ -103,17 +121,7 @@ impl Packer {
     /// Returns [`Error::Option`] if a sequence has no room for an id between `[CLS]` and `[SEP]`, if
     /// sequences are longer than 2^24 ids, or if there is a `[CLS]` without a `[SEP]`.
     pub fn new(options: PackOptions) -> Result<Self> {
-        let length = options.length;
-        if length < 3 {
-            return Err(Error::option(format!("sequences of {length} ids have no room for text")));
-        }
-        if length > MOST_PADDED {
-            let message = format!("sequences of {length} ids are longer than {MOST_PADDED}");
-            return Err(Error::option(message));
-        }
-        if options.cls_id.is_some() && options.sep_id.is_none() {
-            return Err(Error::option("cls_id: also set sep_id"));
-        }
+        options.check()?;
         Ok(Packer { options, open: Sequences::default(), has_begun: false, dropped: 0 })
     }
 
@@ -198,6 +206,7 @@ impl Packer {
     fn close_if_full(&self, out: &mut Sequences, start: &mut usize) {
         if out.ids.len() - *start == self.options.length - self.frame() {
             self.end_body(out);
+            out.lengths.push(self.options.length as i32);
             out.document_ends.push(out.document_starts.len());
             *start = out.ids.len();
         }
@@ -223,7 +232,7 @@ impl Packer {
             return Sequences::default();
         };
         self.end_body(&mut last);
-        last.padding = self.options.length - last.ids.len();
+        last.lengths.push(last.ids.len() as i32);
         last.ids.resize(self.options.length, pad);
         last.document_ends.push(last.document_starts.len());
         last
@@ -254,39 +263,88 @@ impl Sequences {
         }
     }
 
+    /// The number of ids of a sequence with its padding.
+    pub fn length(&self) -> usize {
+        self.ids.len() / self.len().max(1)
+    }
+
+    /// The number of ids that are padding.
+    pub fn padding(&self) -> u64 {
+        let inside: i64 = self.lengths.iter().map(|&length| i64::from(length)).sum();
+        self.ids.len() as u64 - inside as u64
+    }
+
+    /// Makes a column with a value for each id. `fill`: sets the values of a sequence, from the number
+    /// of its ids before the padding and the starts of its documents.
+    fn column<T: Copy>(&self, padding: T, fill: impl Fn(&mut [T], &[i32])) -> Vec<T> {
+        let mut column = vec![padding; self.ids.len()];
+        let mut first = 0;
+        let rows = column.chunks_exact_mut(self.length().max(1));
+        for ((row, &length), &end) in rows.zip(&self.lengths).zip(&self.document_ends) {
+            fill(&mut row[..length as usize], &self.document_starts[first..end]);
+            first = end;
+        }
+        column
+    }
+
     /// For each id 1, or 0 for padding.
     pub fn attention_mask(&self) -> Vec<i8> {
-        let mut mask = vec![1; self.ids.len()];
-        mask[self.ids.len() - self.padding..].fill(0);
-        mask
+        self.column(0, |row, _| row.fill(1))
+    }
+
+    /// For each id, its position in its document; 0 for padding. Ids before the first document belong
+    /// to it, and separators to the document before them.
+    pub fn position_ids(&self) -> Vec<i32> {
+        self.column(0, |row, starts| {
+            for [start, end] in bounds(starts, row.len()) {
+                (0..).zip(&mut row[start..end]).for_each(|(position, id)| *id = position);
+            }
+        })
+    }
+
+    /// For each id, the number of its document in the sequence, from 0; -1 for padding.
+    pub fn document_ids(&self) -> Vec<i32> {
+        self.column(-1, |row, starts| {
+            for (number, [start, end]) in (0..).zip(bounds(starts, row.len())) {
+                row[start..end].fill(number);
+            }
+        })
+    }
+
+    /// For each document in each sequence, the number of its ids, with the separator after it. The sum
+    /// of a sequence is its length before the padding.
+    pub fn document_lengths(&self) -> Vec<i32> {
+        let (mut lengths, mut first) = (Vec::with_capacity(self.document_starts.len()), 0);
+        for (&length, &end) in self.lengths.iter().zip(&self.document_ends) {
+            let of_sequence = bounds(&self.document_starts[first..end], length as usize);
+            lengths.extend(of_sequence.map(|[start, end]| (end - start) as i32));
+            first = end;
+        }
+        lengths
     }
 
     /// For each id, 1 if it is `[CLS]`, `[SEP]`, a special token at an end of a document, or padding,
     /// and 0 if it is of a text.
     pub fn special_tokens_mask(&self) -> Vec<i8> {
-        let mut mask = vec![0; self.ids.len()];
-        let length = self.ids.len() / self.len().max(1);
-        if self.is_framed {
-            for sequence in mask.chunks_exact_mut(length.max(1)) {
-                (sequence[0], sequence[length - 1]) = (1, 1);
+        let framed = i8::from(self.is_framed);
+        let mut mask = self.column(1, |row, _| {
+            row.fill(0);
+            for end in [0, row.len() - 1] {
+                row[end] = framed;
             }
-        }
+        });
         self.separators.iter().for_each(|&at| mask[at] = 1);
-        let text_end = self.ids.len() - self.padding;
-        let framed = usize::from(self.is_framed);
-        mask[text_end.saturating_sub(framed)..].fill(1); // the [SEP] before the padding, and the padding
         mask
     }
+}
 
-    /// For each sequence, the number of its ids without padding.
-    pub fn num_tokens(&self) -> Vec<i32> {
-        let length = self.ids.len() / self.len().max(1);
-        let mut counts = vec![length as i32; self.len()];
-        if let Some(last) = counts.last_mut() {
-            *last -= self.padding as i32;
-        }
-        counts
-    }
+/// The bounds of the documents in a sequence of `length` ids, from their starts. The first begins
+/// with the sequence.
+fn bounds(starts: &[i32], length: usize) -> impl Iterator<Item = [usize; 2]> {
+    (0..starts.len()).map(move |n| {
+        let at = |n: usize| if n == 0 { 0 } else { starts[n] as usize };
+        [at(n), if n + 1 < starts.len() { at(n + 1) } else { length }]
+    })
 }
 
 #[cfg(test)]
@@ -318,6 +376,9 @@ mod tests {
         assert_eq!(full.document_rows, [0, 2, 2, 3]);
         assert_eq!(full.document_ends, [2, 4]);
         assert_eq!(full.special_tokens_mask(), [1, 0, 0, 0, 0, 1, 1, 0, 1, 0, 0, 1]);
+        assert_eq!(full.position_ids(), [0, 1, 2, 3, 0, 1, 0, 1, 2, 0, 1, 2]);
+        assert_eq!(full.document_ids(), [0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1]);
+        assert_eq!(full.document_lengths(), [4, 2, 3, 3]);
         assert_eq!(add(&mut packer, 5, &[vec![10, 11]]).ids, [CLS, 8, SEP, 9, 10, SEP]);
         assert_eq!(packer.finish().ids, [CLS, 11, SEP, PAD, PAD, PAD]);
     }
@@ -381,7 +442,9 @@ mod tests {
         assert_eq!(last.ids, [CLS, 6, SEP, PAD, PAD, PAD, PAD]);
         assert_eq!(last.attention_mask(), [1, 1, 1, 0, 0, 0, 0]);
         assert_eq!(last.special_tokens_mask(), [1, 0, 1, 1, 1, 1, 1]);
-        assert_eq!((last.num_tokens(), pads.dropped()), (vec![3], 0));
+        assert_eq!((last.lengths.as_slice(), last.padding(), pads.dropped()), (&[3][..], 4, 0));
+        assert_eq!(last.position_ids(), [0, 1, 2, 0, 0, 0, 0]);
+        assert_eq!(last.document_ids(), [0, 0, 0, -1, -1, -1, -1]);
         assert!(drops.finish().is_empty());
         assert_eq!(drops.dropped(), 1);
         assert!(drops.finish().is_empty() && pads.finish().is_empty());

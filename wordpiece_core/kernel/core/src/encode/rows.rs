@@ -117,6 +117,8 @@ pub struct Rows {
     pub truncated_rows: usize,
     /// The number of these tokens.
     pub truncated_tokens: usize,
+    /// The most tokens that a text has, before rows were truncated, and without those around it.
+    pub longest_text: usize,
 }
 
 /// A part of a row, all of whose tokens are of one kind.
@@ -262,6 +264,7 @@ fn rows_of(
     let any_length = session.takes_any_length() && !spans;
     let longest = if any_length { usize::MAX } else { MOST_BYTES };
     let (mut one, mut other) = (Encoding::default(), Encoding::default());
+    let mut longest_text = 0;
     for (index, pair) in texts.iter().enumerate() {
         let number = first + index;
         let &(Some(text), second @ (None | Some(Some(_)))) = pair else {
@@ -275,6 +278,7 @@ fn rows_of(
                 return Err(Error::data(message));
             }
             session.encode(&text, spans, encoding);
+            longest_text = longest_text.max(encoding.len());
             Ok(())
         };
         if let Some(second) = second.flatten() {
@@ -293,6 +297,7 @@ fn rows_of(
         }
         rows.count_words(&one);
     }
+    rows.longest_text = longest_text;
     Ok(rows)
 }
 
