@@ -320,8 +320,8 @@ class EncodingOptions(Options, section=IDS):
     columns: Annotated[Sequence[EncodingColumn | PackedColumn], Form("LIST")] = ()
     """Additional columns: attention_mask, token_type_ids, special_tokens_mask, offset_mapping,
     word_ids, num_tokens; of packed rows also position_ids, document_ids, document_lengths."""
-    id_type: Literal["int32", "uint16"] = "int32"
-    """Type of input_ids."""
+    id_type: Literal["int32", "uint16", "uint32"] = "int32"
+    """Type of input_ids; uint32 only with `format` npy, whose default depends on the vocabulary."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,7 +9,7 @@ from typing import Any
 from pipelines.commands.options import build
 from pipelines.encoding.dataset import MANIFEST, WORK, kept_tokenizer
 from pipelines.encoding.options import TokenizerOptions
-from pipelines.encoding.shard_names import SECOND_FILES
+from pipelines.encoding.shard_names import has_ids
 from pipelines.encoding.shards import SUMS
 from pipelines.io.inputs import open_parquet
 from pipelines.io.outputs import damaged, read_json
@@ -125,7 +125,7 @@ def _print_lines(
 
 def _number_of_shards(manifest: dict[str, Any]) -> int:
     """Return the number of shards, without their second files."""
-    return sum(not shard["name"].endswith(SECOND_FILES) for shard in manifest["shards"])
+    return sum(has_ids(shard["name"]) for shard in manifest["shards"])
 
 
 def _text(ids: list[int], tokenizer: Tokenizer) -> str:

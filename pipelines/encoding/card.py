@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 
 from pipelines.encoding.shard_names import (
-    SECOND_FILES,
     TRAIN,
+    has_ids,
     split_of_shard,
     splits_of_shards,
 )
@@ -109,7 +109,7 @@ def _text(manifest: Mapping[str, Any], splits: Mapping[str, Split]) -> str:
         "tokens of the longest text": manifest["longest_text"],
         "padding": f"{manifest['padding_share']:.2%}" if manifest["padding_tokens"] else "",
         "bytes of text": manifest["bytes"],
-        "shards": sum(not shard["name"].endswith(SECOND_FILES) for shard in manifest["shards"]),
+        "shards": sum(has_ids(shard["name"]) for shard in manifest["shards"]),
     }
     sizes = {name: _shown(value) for name, value in figures.items() if value}
     given = dict(manifest["options"])

@@ -16,7 +16,7 @@ shards of their rows. Following (`pipelines.encoding.follow`) is a loop around t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pipelines.encoding.card import CARD, card_warnings
@@ -25,7 +25,7 @@ from pipelines.encoding.dataset import Dataset, commit, complete, read_contents
 from pipelines.encoding.options import EncodeOptions, ShardOptions
 from pipelines.encoding.plan import plan_shards
 from pipelines.encoding.result import Encoded
-from pipelines.encoding.shard_names import splits_of_shards
+from pipelines.encoding.shard_names import NPY, splits_of_shards
 from pipelines.encoding.shards import BadInput, ShardResult
 from pipelines.io import inputs
 from pipelines.io.inputs import InputFile
@@ -64,8 +64,10 @@ class EncodeJob:
 
     @property
     def shard_options(self) -> ShardOptions:
-        """The options of shards, which workers get."""
-        return self.options.select(ShardOptions)
+        """The options of shards, which workers get. Files of ids have a type of their own."""
+        options = self.options.select(ShardOptions)
+        is_wider = self.options.format == NPY and options.id_type == "uint32"
+        return replace(options, id_type="int32") if is_wider else options
 
     def dataset(self) -> Dataset:
         """Return the output as a dataset. An option that names a token with its own role is left
@@ -106,10 +108,10 @@ def encode_job(options: EncodeOptions, progress: Progress, log: FollowLog | None
     """
     tokenizer = options.load_tokenizer()
     options = options.checked()
-    check_fit(options, tokenizer)
     if options.follow:  # the log has a line for each commit instead
         progress = Progress(quiet=True)
     job = EncodeJob(options, tokenizer, progress)
+    check_fit(job.shard_options, tokenizer)
     with exclusive_lock(job.output):
         if options.follow:
             from pipelines.encoding.follow import follow_inputs

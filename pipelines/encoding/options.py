@@ -138,7 +138,7 @@ class ReshardOptions(Options, section=OUTPUT):
     splits: Splits | None = None
     """Assign rows to splits by a hash of their text, for example train=0.98,validation=0.02
     (default: all in train)."""
-    format: Literal["parquet", "megatron", "ds"] = "parquet"
+    format: Literal["parquet", "megatron", "ds", "npy"] = "parquet"
     """Format of the shards."""
 
     @property
@@ -214,7 +214,7 @@ class EncodeOptions(
             ("columns", self.columns, "only ids"),
             (
                 "id_type",
-                self.id_type != "int32",
+                self.id_type != "int32" and self.format != "npy",
                 "whose type of ids follows from the size of the vocabulary",
             ),
             ("compression", compressed, "whose files are not compressed"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipelines.encoding.shard_names import SECOND_FILES
+from pipelines.encoding.shard_names import has_ids
 from pipelines.encoding.shards import MEASURES, SUMS, BadInput
 from pipelines.io.reader import warnings_of_text
 from pipelines.summary import corpus_lines, token_lines
@@ -47,7 +47,7 @@ class Encoded(Summarized):
         """Names of the shards, relative to the directory. For other formats than Parquet, names
         of the files with ids."""
         names = (shard["name"] for shard in self.manifest["shards"])
-        return [name for name in names if not name.endswith(SECOND_FILES)]
+        return [name for name in names if has_ids(name)]
 
     @property
     def rows(self) -> int:

@@ -7,7 +7,34 @@ from collections.abc import Sequence
 from pipelines.io.datasets_files import splits
 
 TRAIN = "train"
-SECOND_FILES = (".idx", ".index", ".metadata")  # endings of files that accompany a file of ids
+PARQUET, MEGATRON, DS, NPY = "parquet", "megatron", "ds", "npy"
+ENDINGS = {  # of the files of a shard; the first file has the ids
+    PARQUET: [".parquet"],
+    MEGATRON: [".bin", ".idx"],
+    DS: [".ds", ".ds.index", ".ds.metadata"],
+    NPY: [".npy", ".csv.gz"],
+}
+DOCUMENT_OFFSETS = "document_offsets"
+"""The folder of offsets in the format npy, where no `*.npy` finds them among the files of ids."""
+_SECOND_FILES = (".idx", ".index", ".metadata", ".csv.gz")
+
+
+def shard_files(format: str, shard: str) -> list[str]:
+    """Return the names of the files of a shard. The first file has the ids.
+
+    >>> shard_files("npy", "data/train-00000-of-00001")[1:]
+    ['data/train-00000-of-00001.csv.gz', 'data/document_offsets/train-00000-of-00001.npy']
+    """
+    names = [shard + ending for ending in ENDINGS[format]]
+    if format == NPY:
+        folder, slash, name = shard.rpartition("/")
+        names.append(f"{folder}{slash}{DOCUMENT_OFFSETS}/{name}.npy")
+    return names
+
+
+def has_ids(name: str) -> bool:
+    """Return True for the file of a shard that has the ids."""
+    return not name.endswith(_SECOND_FILES) and DOCUMENT_OFFSETS not in name.split("/")[:-1]
 
 
 def shard_name(split: str, number: int, shards: int) -> str:

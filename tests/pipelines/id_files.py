@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 from array import array
 from itertools import pairwise
 from pathlib import Path
+
+import numpy as np
 
 
 def read_ids(path: Path, size: int) -> list[int]:
@@ -46,4 +49,16 @@ def _metadata(path: Path) -> tuple[list[str], int]:
     return name.split("|"), int(tokens)
 
 
-READERS = {"megatron": read_megatron, "ds": read_ds}
+def read_npy(path: Path, size: int = 2) -> list[list[int]]:
+    """Read the documents of a file of OLMo-core by their bounds, which both other files have."""
+    ids = read_ids(path, size)
+    lines = gzip.decompress(path.with_suffix(".csv.gz").read_bytes()).decode().splitlines()
+    bounds = [tuple(map(int, line.split(","))) for line in lines]
+    offsets = np.load(path.parent / "document_offsets" / path.name).tolist()
+    assert bounds == [*pairwise(offsets)]
+    assert offsets[-1] == len(ids)
+    return [ids[start:end] for start, end in bounds]
+
+
+READERS = {"megatron": read_megatron, "ds": read_ds, "npy": read_npy}
+ENDINGS = {"megatron": "bin", "ds": "ds", "npy": "npy"}

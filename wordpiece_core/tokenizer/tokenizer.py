@@ -549,6 +549,8 @@ class Tokenizer:
                 )
         if options.padding and self.pad_id is None:
             raise OptionError(f"{opt.padding}: the vocabulary has no [PAD], and no other pad_token")
+        if options.id_type == "uint32":
+            raise OptionError(f"{opt.id_type}: uint32 is only for files of ids, {opt.format} npy")
         if options.id_type == "uint16" and len(self) > 2**16:
             raise OptionError(f"{opt.id_type}: uint16 cannot hold the ids of {len(self):,} tokens")
         if options.truncation == "only_second" and not pairs:

@@ -3,6 +3,8 @@
     megatron   NAME.bin and NAME.idx, the IndexedDataset of Megatron-LM: a document of one sequence
                for each row
     ds         NAME.ds, NAME.ds.index and NAME.ds.metadata, as datatrove writes and reads them
+    npy        NAME.npy without a header and NAME.csv.gz, as OLMo-core reads them, and
+               document_offsets/NAME.npy, an array of NumPy
 
 All numbers are little-endian. Rows without ids, for example of null texts, are left out.
 `docs/guides/layouts.md` describes the bytes.
@@ -13,20 +15,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from gzip import GzipFile
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.csv import WriteOptions, write_csv
 
+from pipelines.encoding.shard_names import DS, MEGATRON, NPY
 from pipelines.encoding.shard_writer import IDS
 from pipelines.io.outputs import NewFile
 
-PARQUET, MEGATRON, DS = "parquet", "megatron", "ds"
-ENDINGS = {  # the first file has the ids
-    PARQUET: [".parquet"],
-    MEGATRON: [".bin", ".idx"],
-    DS: [".ds", ".ds.index", ".ds.metadata"],
-}
-ROW_BYTES = {MEGATRON: 4 + 8 + 8, DS: 8}  # bytes of a row in addition to its ids
+ROW_BYTES = {MEGATRON: 4 + 8 + 8, DS: 8, NPY: 6 + 8}  # bytes of a row in addition to its ids
 MEGATRON_MAGIC = b"MMIDIDX\0\0"
 MEGATRON_HEADER = struct.Struct("<9sQBQQ")
 MEGATRON_CODES = {pa.int32(): 4, pa.uint16(): 8}
@@ -35,10 +35,13 @@ UINT16 = 1 << 16
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
-def id_type(name: str, tokens: int) -> pa.DataType:
-    """Return the type of ids in a format, for a vocabulary of this size."""
-    if name == MEGATRON:
+def id_type(format: str, tokens: int, option: str) -> pa.DataType:
+    """Return the type of ids in a format, for a vocabulary of this size. `option`: the value of the
+    option `id_type`, which only the format npy has."""
+    if format == MEGATRON:
         return pa.uint16() if tokens < MEGATRON_UINT16 else pa.int32()
+    if format == NPY and option == "uint32":
+        return pa.uint32()
     return pa.uint16() if tokens <= UINT16 else pa.uint32()
 
 
@@ -67,6 +70,8 @@ class IdFiles:
         tokens = ends[-1].as_py() if len(ends) else 0
         if self.format == MEGATRON:
             self._write_megatron(files[1], lengths, pc.subtract(ends, lengths))
+        elif self.format == NPY:
+            self._write_npy(files[1], files[2], ends)
         else:
             _write(files[1], ends)
             size, name = self.kind.bit_width // 8, self.tokenizer
@@ -80,6 +85,14 @@ class IdFiles:
                 self.lengths.append(lengths)
                 self.left_out += len(ids) - len(lengths)
                 _write(stream, ids.flatten().cast(self.kind))
+
+    def _write_npy(self, bounds: NewFile, offsets: NewFile, ends: pa.Array) -> None:
+        """Write the first index and the end of each row, as text and as an array."""
+        starts = pa.concat_arrays([pa.array([0], pa.int64()), ends])
+        columns = pa.table({"start": starts[:-1], "end": ends})
+        with GzipFile("", "wb", fileobj=bounds, mtime=0) as lines:
+            write_csv(columns, lines, WriteOptions(include_header=False))
+        np.save(offsets, starts.to_numpy(), allow_pickle=False)
 
     def _write_megatron(self, stream: NewFile, lengths: pa.Array, starts: pa.Array) -> None:
         """Write the index of the rows."""

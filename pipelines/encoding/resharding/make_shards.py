@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 from pipelines.encoding.columns import added_schema, storing, text_columns
 from pipelines.encoding.pieces import Part
 from pipelines.encoding.resharding.assign import ShardTask
-from pipelines.encoding.resharding.formats import PARQUET, IdFiles, id_type
+from pipelines.encoding.resharding.formats import IdFiles
 from pipelines.encoding.resharding.packed_rows import PackedRows, packed_schema
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.row_weights import WEIGHT
+from pipelines.encoding.shard_names import PARQUET
 from pipelines.encoding.shard_writer import IDS, ShardWriter, id_pages
 from pipelines.encoding.shards import ShardResult, footer_metadata, to_dict
 from pipelines.io import outputs
@@ -66,7 +67,7 @@ class MakeShards(beam.DoFn):
             for number, name in enumerate(task.shards, 1):
                 is_last = number == len(task.shards)
                 end = math.inf if is_last else task.weight * number / len(task.shards)
-                paths = [target.dataset.place(name + ending) for ending in target.endings]
+                paths = list(map(target.dataset.place, target.files_of(name)))
                 scratch, held = target.dataset.work.path, target.options.limits.held_bytes
                 files = [opened.enter_context(NewFile(path, scratch, held)) for path in paths]
                 made.append(self._write(rows, end, files))
@@ -104,7 +105,7 @@ class MakeShards(beam.DoFn):
                 for file in shard.files:
                     file.discard()
                 continue
-            names = [name + ending for ending in target.endings]
+            names = target.files_of(name)
             records = [ShardResult(each, each, target.source) for each in names]
             counts: dict[str, Any] = dict(shard.counts)
             records[0] = replace(records[0], **counts)
@@ -205,8 +206,7 @@ class TaskRows:
     def write_ids(self, files: Sequence[NewFile], tables: Iterator[pa.Table]) -> int:
         """Write rows to the files of a shard of ids. Returns the number of rows without ids, which
         are left out."""
-        kind = id_type(self.target.format, len(self.tokenizer.vocab))
-        ids = IdFiles(self.target.format, kind, self.target.tokenizer)
+        ids = IdFiles(self.target.format, self.target.id_type, self.target.tokenizer)
         ids.write(files, tables)
         return ids.left_out
 

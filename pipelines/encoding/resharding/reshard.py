@@ -31,12 +31,19 @@ from pipelines.encoding.encode import EncodeJob, check_unknown
 from pipelines.encoding.options import EncodeOptions, ShardOptions
 from pipelines.encoding.plan import plan_shards
 from pipelines.encoding.resharding.assign import ShardTask, assign
-from pipelines.encoding.resharding.formats import DS, PARQUET, ROW_BYTES, id_type
+from pipelines.encoding.resharding.formats import ROW_BYTES, id_type
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, shuffle_groups
 from pipelines.encoding.result import Encoded
 from pipelines.encoding.row_weights import SPLIT, WEIGHT, RowWeights, split_bounds
-from pipelines.encoding.shard_names import SECOND_FILES, TRAIN, shard_name, split_of_shard
+from pipelines.encoding.shard_names import (
+    DS,
+    PARQUET,
+    TRAIN,
+    has_ids,
+    shard_name,
+    split_of_shard,
+)
 from pipelines.encoding.shards import (
     BadInput,
     ShardResult,
@@ -72,7 +79,7 @@ def reshard_rows(job: EncodeJob) -> Encoded:
     _check_same_inputs(job.output, contents, splits.names, files)
     if contents.is_committed:
         manifest = complete(dataset, contents, job.tokenizer)
-        kept = sum(not name.endswith(SECOND_FILES) for name in contents.finished)
+        kept = sum(has_ids(name) for name in contents.finished)
         by_name = {splits.names[file.path]: file for file in files}
         bad = [BadInput(by_name[name], error) for name, error in sorted(contents.errors.items())]
     else:
@@ -86,7 +93,7 @@ def _dataset(job: EncodeJob) -> Dataset:
     """Return the output. The job of files of ids names their type."""
     dataset, format = job.dataset(), job.options.format
     if format != PARQUET:
-        kind = id_type(format, len(job.tokenizer.vocab))
+        kind = id_type(format, len(job.tokenizer.vocab), job.options.id_type)
         dataset.job.update(dtype=str(kind), id_bytes=kind.bit_width // 8)
     return dataset
 
@@ -446,7 +453,7 @@ def _finished_tasks(
     finished: dict[int, list[ShardResult]] = {}
     recorded = {*outputs.list_directory(target.folder("made"))}
     for task in tasks:
-        names = [name + ending for name in task.shards for ending in target.endings]
+        names = [name for shard in task.shards for name in target.files_of(shard)]
         if target.format != PARQUET:  # shards without rows have no files
             if f"{task.number:05}.json" not in recorded:
                 continue
@@ -463,7 +470,7 @@ def _check_free(
     dataset: Dataset, target: Target, tasks: Sequence[ShardTask], contents: Contents
 ) -> None:
     """Raise OutputError if a shard would replace a file that is not the job's."""
-    names = [name + ending for task in tasks for name in task.shards for ending in target.endings]
+    names = [name for task in tasks for shard in task.shards for name in target.files_of(shard)]
     for name in names:
         if name in contents.sizes and name not in contents.results:
             raise OutputError(

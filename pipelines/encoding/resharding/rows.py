@@ -16,10 +16,10 @@ from pipelines.encoding.dataset import ENCODED, Dataset
 from pipelines.encoding.options import ShardOptions
 from pipelines.encoding.pieces import pieces_of
 from pipelines.encoding.resharding.assign import ShardTask
-from pipelines.encoding.resharding.formats import ENDINGS
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
 from pipelines.encoding.resharding.shuffle import ORDER, Buckets, part_of, read_segments
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
+from pipelines.encoding.shard_names import shard_files
 from pipelines.io.datasets_files import USUAL_SPLITS
 from pipelines.io.reading import bad_data
 from pipelines.io.schemas import PLAIN, conformed
@@ -64,10 +64,14 @@ class Target:
         is_usual = {*self.splits} <= {*USUAL_SPLITS}
         return "" if self.input_splits is None or is_usual else "data/"
 
+    def files_of(self, shard: str) -> list[str]:
+        """Return the names of the files of a shard. The first file has the ids."""
+        return shard_files(self.format, shard)
+
     @property
-    def endings(self) -> list[str]:
-        """Endings of the files of a shard. The first file has the ids."""
-        return ENDINGS[self.format]
+    def id_type(self) -> pa.DataType:
+        """Type of the ids, in other formats than Parquet."""
+        return getattr(pa, self.dataset.job["dtype"])()
 
     def folder_name(self, kind: str) -> str:
         """Return the name of a folder of the work directory: "buckets" or "made"."""

@@ -20,11 +20,13 @@ import pytest
 
 import pipelines
 import wordpiece_core as wp
-from pipelines.encoding.resharding.formats import ENDINGS, shown_tokens
+from pipelines.encoding.resharding.formats import shown_tokens
+from pipelines.encoding.shard_names import shard_files
 from wordpiece_core.limits import LIMITS, Limits
 
 from .... import oracle
 from ....quick import parametrize
+from ... import id_files
 from ...corpora import (
     ONE_WORKER,
     SPECIAL,
@@ -40,7 +42,7 @@ from ...corpora import (
     wordpiece,
     write_shard,
 )
-from ...id_files import READERS, read_ds, read_megatron
+from ...id_files import READERS, read_ds, read_megatron, read_npy
 from ...stopping import killed_before
 
 TEXTS: list[str | None] = [*english(700), None, "", *english(300, seed=1), None]
@@ -406,7 +408,7 @@ def test_ids_alone_match_the_parquet_files(
 ) -> None:
     found = encode(source, tokenizer, tmp_path / "ids", "--format", kind, *how)
     encode(source, tokenizer, tmp_path / "parquet", *how[:-2])
-    read, ending = READERS[kind], "ds" if kind == "ds" else "bin"
+    read, ending = READERS[kind], id_files.ENDINGS[kind]
     for split in ("train", "test"):
         paths = sorted((tmp_path / "ids").glob(f"{split}-*.{ending}"))
         rows = [row for path in paths for row in read(path)]
@@ -462,6 +464,34 @@ def test_large_vocabularies_have_ids_of_32_bits(tmp_path: Path) -> None:
     megatron = encode(source, tokenizer, tmp_path / "megatron", "--format", "megatron")
     assert megatron["dtype"] == "int32"
     assert read_megatron(tmp_path / "megatron" / f"{name}.bin", 4) == wanted
+    npy = encode(source, tokenizer, tmp_path / "npy", "--format", "npy")
+    assert (npy["dtype"], read_npy(tmp_path / "npy" / f"{name}.npy", 4)) == ("uint32", wanted)
+    call = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "x"]
+    fault = wordpiece(*call, "--format", "npy", "--id-type", "uint16", *ONE_WORKER).fault
+    assert "--id-type: uint16 cannot hold the ids of 65,541 tokens" in fault
+    fault = wordpiece(*call, "--id-type", "uint32", *ONE_WORKER).fault
+    assert "--id-type: uint32 is only for files of ids, --format npy" in fault
+
+
+def test_the_type_of_ids_of_npy_files_can_be_chosen(
+    tmp_path: Path, tokenizer: str, source: Path
+) -> None:
+    call = ("--format", "npy", "--pack", "--max-length", "16")
+    narrow = encode(source, tokenizer, tmp_path / "16", *call)
+    wide = encode(source, tokenizer, tmp_path / "32", *call, "--id-type", "uint32")
+    assert (narrow["dtype"], wide["dtype"]) == ("uint16", "uint32")
+    name = "train-00000-of-00001.npy"
+    rows = read_npy(tmp_path / "16" / name)
+    assert rows == read_npy(tmp_path / "32" / name, 4)
+    assert {*map(len, rows)} == {16}
+    assert [shard["name"] for shard in wide["shards"]] == [
+        f"document_offsets/{name}",
+        name.replace(".npy", ".csv.gz"),
+        name,
+    ]
+    command = ["encode", source, "--tokenizer", tokenizer, "--output", tmp_path / "16"]
+    again = json.loads(done(*command, *call, "--json").out)
+    assert (again["shards"], again["kept"]) == (1, 1)
 
 
 # --- Columns --------------------------------------------------------------------------------------
@@ -518,7 +548,7 @@ def files(directory: Path) -> list[Path]:
     return [path for path in directory.rglob("*") if path.is_file()]
 
 
-@parametrize("format", ["parquet", "megatron"], quick=1)
+@parametrize("format", ["parquet", "megatron", "npy"], quick=1)
 def test_a_rerun_changes_nothing_unless_a_file_of_a_shard_is_lost(
     tmp_path: Path, tokenizer: str, source: Path, format: str
 ) -> None:
@@ -530,8 +560,9 @@ def test_a_rerun_changes_nothing_unless_a_file_of_a_shard_is_lost(
     assert "finished before" in outcome.out
     assert {p: p.stat().st_mtime_ns for p in files(tmp_path)} == stamps
     before = files_below(tmp_path / "out")
-    for ending in ENDINGS[format]:
-        (tmp_path / "out" / shards(tmp_path / "out", f"*{ending}")[0]).unlink()
+    first = manifest(tmp_path / "out")["shards"][-1]["name"].partition(".")[0]
+    for name in shard_files(format, first):
+        (tmp_path / "out" / name).unlink()
         done(*call)
         assert files_below(tmp_path / "out") == before
 
