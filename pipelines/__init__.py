@@ -19,6 +19,7 @@ A folder imports only from the folders below it in this list:
     comparing   tokenizers measured on text, side by side
     counting    text to a word table
     options.py, threads.py, summary.py     options, threads and lines that jobs share
+    token_counts.py                        the file of `encode --token-counts`
     beam.py     Beam: runners, plans, workarounds
     progress.py     metrics and progress
     io          inputs, one reader for each format, complete files, locks

@@ -14,6 +14,7 @@ columns.py        the columns of a shard
 row_weights.py    the weights of rows that will be resharded
 card.py           the dataset card
 follow.py         the loop of `--follow`
+count_ids.py      the pipeline that counts the ids of a dataset
 result.py         the result of the job
 resharding/       shards made from the rows of all inputs: joined, packed, shuffled, split
 """

@@ -10,6 +10,7 @@
                         spec.json   the tokenizer for workers
                         plan-NUMBER.jsonl   the elements of a pipeline
                         results-NUMBER-FILE.jsonl   the records of the shards of a pipeline
+                        token-counts.npy   the number of occurrences of each id
                         encoded/, buckets-*/, made-*/   intermediate files of resharding
 
 A shard is finished if its record fits its input and its size.
@@ -62,6 +63,7 @@ WORK_NAMES = "|".join(
         rf"{ENCODED}/(?:.+\.parquet|{WORK}/.+)",
         r"buckets-[0-9a-f]{16}/[0-9]{5,}\.runs",
         r"made-[0-9a-f]{16}/[0-9]{5,}\.json",
+        r"token-counts\.npy",
     )
 )
 FORMAT = 1  # of manifests and footers

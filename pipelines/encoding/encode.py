@@ -19,6 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from pipelines.encoding.card import CARD, card_warnings
 from pipelines.encoding.columns import check_fit
 from pipelines.encoding.dataset import Dataset, commit, complete, read_contents
@@ -31,6 +33,7 @@ from pipelines.io import inputs
 from pipelines.io.inputs import InputFile
 from pipelines.io.lock import exclusive_lock
 from pipelines.progress import Progress
+from pipelines.token_counts import check_place, write_counts
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, opt
 from wordpiece_core.option_types import path, paths
@@ -112,6 +115,8 @@ def encode_job(options: EncodeOptions, progress: Progress, log: FollowLog | None
         progress = Progress(quiet=True)
     job = EncodeJob(options, tokenizer, progress)
     check_fit(job.shard_options, tokenizer)
+    if options.token_counts is not None:
+        check_place(path(options.token_counts))
     with exclusive_lock(job.output):
         if options.follow:
             from pipelines.encoding.follow import follow_inputs
@@ -121,8 +126,21 @@ def encode_job(options: EncodeOptions, progress: Progress, log: FollowLog | None
         if options.is_resharded:
             from pipelines.encoding.resharding.reshard import reshard_rows
 
-            return reshard_rows(job)
-        return encode_files(job, job.files())
+            encoded = reshard_rows(job)
+        else:
+            encoded = encode_files(job, job.files())
+        return encoded if options.token_counts is None else _with_token_counts(job, encoded)
+
+
+def _with_token_counts(job: EncodeJob, encoded: Encoded) -> Encoded:
+    """Count the ids of the dataset, and write the file of counts."""
+    from pipelines.encoding.count_ids import count_ids
+
+    tokenizer, beam_args = job.tokenizer, job.options.beam_args
+    counts = count_ids(job.dataset(), encoded.manifest, tokenizer, beam_args, job.progress)
+    place = path(job.options.token_counts)
+    written = write_counts(place, tokenizer.vocab, pa.array(counts), tokenizer.digest)
+    return replace(encoded, token_counts=written)
 
 
 def encode_files(job: EncodeJob, files: Sequence[InputFile]) -> Encoded:

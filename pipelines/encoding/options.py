@@ -22,8 +22,17 @@ from wordpiece_core.declared import (
     refusal,
 )
 from wordpiece_core.errors import OptionError, opt
-from wordpiece_core.option_types import Column, Inputs, Size, Splits, WorkerMemory
+from wordpiece_core.option_types import (
+    Column,
+    File,
+    Inputs,
+    Size,
+    Splits,
+    WorkerMemory,
+    path,
+)
 from wordpiece_core.options import EncodingOptions, UnkScope, changed
+from wordpiece_core.uri import absolute
 
 if TYPE_CHECKING:
     from wordpiece_core import Tokenizer
@@ -185,6 +194,8 @@ class EncodeOptions(
     """If an input cannot be read: fail, or list it in the manifest and leave it out."""
     card: bool = False
     """Write a dataset card for the Hub, README.md."""
+    token_counts: File | None = None
+    """Also write how often each id occurs to this Parquet file, outside of `output`."""
     allow_unknown: Annotated[bool, OTHER] = False
     """Accept a dataset with more than 90 % unknown tokens."""
     worker_memory: WorkerMemory = 512 << 20
@@ -198,6 +209,8 @@ class EncodeOptions(
                 raise OptionError(f"{opt[name]}: cannot be combined with {opt.follow}")
             if self.stride is not None:
                 raise OptionError(f"{opt[name]}: cannot be combined with {opt.stride}")
+        if self.token_counts is not None:
+            self._check_token_counts()
         if self.format != "parquet":
             self._check_ids_alone()
 
@@ -205,6 +218,16 @@ class EncodeOptions(
     def is_resharded(self) -> bool:
         """True if shards are made from the rows of all inputs, not one from each input."""
         return bool(self.layout_options) or (self.pack is not False and not self.follow)
+
+    def _check_token_counts(self) -> None:
+        """Raise OptionError for a file of counts that would be a shard, or that follows nothing."""
+        if self.follow:
+            raise OptionError(f"{opt.token_counts}: cannot be combined with {opt.follow}")
+        if absolute(path(self.token_counts)).startswith(absolute(path(self.output)) + "/"):
+            raise OptionError(
+                f"{opt.token_counts}: {path(self.token_counts)} is in {opt.output}, whose readers"
+                " would take it for a shard; choose a file outside"
+            )
 
     def _check_ids_alone(self) -> None:
         """Raise OptionError for options that files of ids do not have."""

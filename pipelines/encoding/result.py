@@ -9,6 +9,7 @@ from pipelines.encoding.shard_names import has_ids
 from pipelines.encoding.shards import MEASURES, SUMS, BadInput
 from pipelines.io.reader import warnings_of_text
 from pipelines.summary import corpus_lines, token_lines
+from pipelines.token_counts import RARE, TokenCounts
 from wordpiece_core.errors import opt
 from wordpiece_core.summary import Summarized
 
@@ -26,6 +27,7 @@ class Encoded(Summarized):
         kept: Number of shards from an earlier run.
         others: Number of shards whose inputs were not passed.
         errors: Skipped inputs.
+        token_counts: The file of counts, if the job has written one.
 
     >>> import pipelines
     >>> from wordpiece_core import Tokenizer
@@ -41,6 +43,7 @@ class Encoded(Summarized):
     others: int
     errors: list[BadInput]
     more_warnings: list[str] = field(default_factory=list)
+    token_counts: TokenCounts | None = None
 
     @property
     def shards(self) -> list[str]:
@@ -84,6 +87,7 @@ class Encoded(Summarized):
             "others": self.others,
             **{name: self.manifest[name] for name in (*SUMS, *MEASURES)},
             "errors": [asdict(bad.error) for bad in self.errors],
+            "token_counts": None if self.token_counts is None else asdict(self.token_counts),
         }
 
     def lines(self) -> list[str]:
@@ -101,6 +105,11 @@ class Encoded(Summarized):
             length, dropped = manifest["options"]["max_length"], manifest["dropped_tokens"]
             left_out = f", {dropped:,} tokens at shard ends were dropped" if dropped else ""
             lines.append(f"sequences: {self.rows:,} of {length:,} ids{left_out}")
+        if found := self.token_counts:
+            lines += [
+                f"token counts: {found.place}",
+                f"unused tokens: {found.unused:,}; {found.rare:,} occur fewer than {RARE} times",
+            ]
         return [*lines, f"dataset: {self.output}"]
 
     def warnings(self) -> list[str]:

@@ -48,7 +48,8 @@ class Facts:
     """Facts about a tokenizer, and about its results on a text if one is given.
 
     `text`: the names of the texts; empty without a text, and then `on_text`, `words` and `at_sizes`
-    are empty too. `at_sizes`: by vocabulary size.
+    are empty too. `at_sizes`: by vocabulary size. `dataset_counts`: number of occurrences of ids
+    in a dataset.
     """
 
     name: str
@@ -59,6 +60,14 @@ class Facts:
     at_sizes: dict[int, OnText] = field(default_factory=dict)
     words: NotableWords | None = None
     others: list[Other] = field(default_factory=list)
+    dataset_counts: dict[int, int] | None = None
+
+    @property
+    def counts(self) -> dict[int, int] | None:
+        """Number of occurrences of each used token, by id, in a dataset or else in the text."""
+        if self.dataset_counts is not None:
+            return self.dataset_counts
+        return None if self.on_text is None else counts_by_id(self.on_text.all)
 
 
 @dataclass(frozen=True)
@@ -86,10 +95,9 @@ class Uses:
         return across / max(all_tokens, 1)
 
 
-def token_uses(spec: TokenizerSpec, measures: Measures) -> Uses:
-    """The uses of the tokens of a tokenizer in a text."""
+def token_uses(spec: TokenizerSpec, counts: dict[int, int]) -> Uses:
+    """Return the uses of the tokens of a tokenizer. `counts`: by id."""
     ids = {token: i for i, token in enumerate(spec.vocab)}
-    counts = counts_by_id(measures)
     show = readable if spec.word_boundary == BYTES else str
 
     def ranked(tokens: Iterable[str]) -> list[tuple[str, int]]:

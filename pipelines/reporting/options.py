@@ -22,6 +22,9 @@ class ReportOptions(OnTextOptions, section=MAIN):
     """The tokenizer to show."""
     compare_with: Annotated[Tokenizers, Form("TOKENIZER")] = ()
     """Tokenizer to compare with; repeatable."""
+    token_counts: File | None = None
+    """Show the uses of tokens in a dataset, from this file of `encode` `--token-counts`, instead of
+    those in the text."""
     output: File
     """The page to write, such as report.html."""
     overwrite: bool = False

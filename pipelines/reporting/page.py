@@ -132,7 +132,7 @@ def bar(share: float) -> Markup:
 
 
 def _values(facts: Facts) -> dict[str, Any]:
-    uses = token_uses(facts.spec, facts.on_text.all) if facts.on_text else None
+    uses = None if facts.counts is None else token_uses(facts.spec, facts.counts)
     return {
         "model": model_name(facts.spec.model),
         "extended": facts.log.made_by == "extension",
@@ -142,6 +142,7 @@ def _values(facts: Facts) -> dict[str, Any]:
         "plot_sizes": plot_sizes(facts.at_sizes) if facts.at_sizes else None,
         "plot_coverage": plot_coverage(facts.at_sizes) if facts.at_sizes else None,
         "uses": uses,
+        "counted": "text" if facts.dataset_counts is None else "dataset",
         "plot_uses": plot_uses(uses) if uses else None,
         "differences": list(_differences(facts)),
         "given": _given(facts),

@@ -20,6 +20,7 @@ from pipelines.reporting.facts import GENERATOR, Facts, OnText, Other
 from pipelines.reporting.options import ReportOptions
 from pipelines.reporting.vocabulary import TrainingLog, read_log, smaller_sizes
 from pipelines.reporting.words import notable_words
+from pipelines.token_counts import read_counts
 from wordpiece_core import Tokenizer, storage
 from wordpiece_core.counting import words_in_segments
 from wordpiece_core.errors import InputError, OptionError, OutputError, opt
@@ -104,6 +105,9 @@ def report_job(options: ReportOptions, progress: Progress) -> Report:
         TrainingLog() if place is None else read_log(place),
         others=[Other(n, tokens_by_id(of)) for n, of in zip(names, others, strict=True)],
     )
+    if options.token_counts is not None:
+        counts = read_counts(path(options.token_counts), list(tokenizer.spec.vocab))
+        facts = replace(facts, dataset_counts=counts)
     if options.on or options.word_counts:
         facts = replace(facts, text=list(paths(options.on)) or [str(options.word_counts)])
         facts, more = _with_text(facts, [tokenizer, *others], checked, progress)

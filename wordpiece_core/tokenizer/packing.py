@@ -55,9 +55,9 @@ class Packer:
         row), `columns`, `id_type`, and tokens at the ends of documents (`append_eos` and so on).
         Raises OptionError for other options, and for a vocabulary that does not fit them."""
         _check(tokenizer, options)
-        pad_id = tokenizer.pad_id if options.padding or best_fit else None
-        if best_fit and pad_id is None:
-            pad_id = tokenizer.role_id("eos_token")
+        pad_id = tokenizer.pad_id if options.padding else None
+        if best_fit:
+            pad_id = tokenizer.fill_id
             if pad_id is None:
                 raise OptionError(f"{opt.pack}: the vocabulary has no pad_token to fill rows with")
         cls_id, sep_id = (None, None) if options.marks_boundaries else _frame(tokenizer)

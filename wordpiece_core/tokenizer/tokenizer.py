@@ -373,6 +373,11 @@ class Tokenizer:
         """The id of the padding token, if there is one."""
         return self.role_id("pad_token")
 
+    @property
+    def fill_id(self) -> int | None:
+        """The id that fills rows: the pad_token, or the eos_token of a tokenizer without one."""
+        return self.role_id("eos_token") if self.pad_id is None else self.pad_id
+
     def token_of(self, role: str) -> str | None:
         """Return the token of a role, such as `eos_token`, if there is one."""
         return self._roles.get(role)
