@@ -321,7 +321,7 @@ class EncodingOptions(Options, section=IDS):
     """Additional columns: attention_mask, token_type_ids, special_tokens_mask, offset_mapping,
     word_ids, num_tokens; of packed rows also position_ids, document_ids, document_lengths."""
     id_type: Literal["int32", "uint16", "uint32"] = "int32"
-    """Type of input_ids; uint32 only with `format` npy, whose default depends on the vocabulary."""
+    """Type of input_ids; uint32 only with `format` npy."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

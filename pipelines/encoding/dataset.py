@@ -8,6 +8,7 @@
     train-dataset-is-unfinished.parquet     exists until the commit; readers fail on it
     .shards/            the work directory, while a job runs:
                         spec.json   the tokenizer for workers
+                        source-spec.json   the tokenizer of ids that are decoded
                         plan-NUMBER.jsonl   the elements of a pipeline
                         results-NUMBER-FILE.jsonl   the records of the shards of a pipeline
                         token-counts.npy   the number of occurrences of each id
@@ -55,10 +56,14 @@ UNFINISHED = "train-dataset-is-unfinished.parquet"
 split `train`, which has all shards unless their names say otherwise."""
 UNFINISHED_TEXT = b"This dataset is unfinished. Run the same `wordpiece encode` again.\n"
 WORK_TOKENIZER = "spec.json"
+SOURCE_TOKENIZER = "source-spec.json"
+FROM_TOKENIZER = "from_tokenizer"
+"""The option of a job that is the digest of the tokenizer of ids that are decoded."""
 ENCODED = "encoded"
 WORK_NAMES = "|".join(
     (
         WORK_TOKENIZER,
+        SOURCE_TOKENIZER,
         r"(?:plan|results)-[0-9]{6,}(?:-[0-9]{2})?\.jsonl",
         rf"{ENCODED}/(?:.+\.parquet|{WORK}/.+)",
         r"buckets-[0-9a-f]{16}/[0-9]{5,}\.runs",
@@ -101,10 +106,12 @@ class Dataset:
         """Return the path of a file in the directory."""
         return join(self.path, *names)
 
-    def begin(self, tokenizer: Tokenizer) -> None:
-        """Prepare the directory for a run."""
+    def begin(self, tokenizer: Tokenizer, source: Tokenizer | None = None) -> None:
+        """Prepare the directory for a run. `source`: tokenizer of ids that will be decoded."""
         self.work.claim()
         outputs.write_json(self.work.place(WORK_TOKENIZER), plain_tokenizer(tokenizer))
+        if source is not None:
+            outputs.write_json(self.work.place(SOURCE_TOKENIZER), plain_tokenizer(source))
         if self.marks_unfinished:
             outputs.write_bytes(self.place(UNFINISHED), UNFINISHED_TEXT, self.work.path)
         with _tokenizers_lock:
@@ -112,10 +119,17 @@ class Dataset:
 
     def tokenizer(self) -> Tokenizer:
         """Return the tokenizer of the job, which each process loads once."""
-        digest = self.job["tokenizer"]
+        return self._loaded(self.job["tokenizer"], WORK_TOKENIZER)
+
+    def source_tokenizer(self) -> Tokenizer | None:
+        """Return the tokenizer of ids that are decoded, if there is one."""
+        digest = self.job["options"].get(FROM_TOKENIZER)
+        return None if digest is None else self._loaded(digest, SOURCE_TOKENIZER)
+
+    def _loaded(self, digest: str, name: str) -> Tokenizer:
         with _tokenizers_lock:
             if digest not in _tokenizers:
-                spec = outputs.read_json(self.work.place(WORK_TOKENIZER))
+                spec = outputs.read_json(self.work.place(name))
                 _tokenizers[digest] = _tokenizer_from(spec)
             return _tokenizers[digest]
 

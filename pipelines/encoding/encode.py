@@ -23,7 +23,13 @@ import pyarrow as pa
 
 from pipelines.encoding.card import CARD, card_warnings
 from pipelines.encoding.columns import check_fit
-from pipelines.encoding.dataset import Dataset, commit, complete, read_contents
+from pipelines.encoding.dataset import (
+    FROM_TOKENIZER,
+    Dataset,
+    commit,
+    complete,
+    read_contents,
+)
 from pipelines.encoding.options import EncodeOptions, ShardOptions
 from pipelines.encoding.plan import plan_shards
 from pipelines.encoding.result import Encoded
@@ -54,11 +60,13 @@ class FollowLog(Protocol):
 
 @dataclass(frozen=True)
 class EncodeJob:
-    """The options of a run, its tokenizer and its progress."""
+    """The options of a run, its tokenizer and its progress. `source`: tokenizer of ids that are
+    decoded."""
 
     options: EncodeOptions
     tokenizer: Tokenizer
     progress: Progress
+    source: Tokenizer | None = None
 
     @property
     def output(self) -> str:
@@ -75,7 +83,7 @@ class EncodeJob:
     def dataset(self) -> Dataset:
         """Return the output as a dataset. An option that names a token with its own role is left
         out."""
-        options, tokenizer = self.options.shared_options, self.tokenizer
+        options, tokenizer = self.options.shared_options | self.from_tokenizer, self.tokenizer
         for role in ("bos_token", "eos_token"):
             if role in options and tokenizer.token_of(role) == options[role]:
                 del options[role]
@@ -85,6 +93,11 @@ class EncodeJob:
             card=self.options.card,
             marks_unfinished=not self.options.follow,  # who follows reads shards as they appear
         )
+
+    @property
+    def from_tokenizer(self) -> dict[str, Any]:
+        """The digest of the tokenizer of ids that are decoded, as an option of the job."""
+        return {} if self.source is None else {FROM_TOKENIZER: self.source.digest}
 
     def files(self, *, may_be_empty: bool = False) -> list[InputFile]:
         """List the inputs. Their shards have distinct names."""
@@ -113,7 +126,7 @@ def encode_job(options: EncodeOptions, progress: Progress, log: FollowLog | None
     options = options.checked()
     if options.follow:  # the log has a line for each commit instead
         progress = Progress(quiet=True)
-    job = EncodeJob(options, tokenizer, progress)
+    job = EncodeJob(options, tokenizer, progress, options.load_source())
     check_fit(job.shard_options, tokenizer)
     if options.token_counts is not None:
         check_place(path(options.token_counts))

@@ -90,19 +90,25 @@ class ShardOptions(CsvOptions, EncodingOptions, section=OUTPUT):
 
     text_column: Annotated[Column, MAIN] = "text"
     """Column or key that holds the text."""
+    ids_column: Annotated[Column | None, INPUT] = None
+    """Column that holds ids of `from_tokenizer`, instead of a text."""
     text_pair_column: Annotated[Column | None, INPUT] = None
     """Column or key that holds the second text, for pairs."""
     keep_columns: Annotated[Sequence[str] | None, Form("LIST"), MAIN] = None
     """Columns of the input to keep; "" for none, as with `pack` (default: all; all except the texts
     with `stride`)."""
     pack: Annotated[Packing, MAIN] = False
-    """Fill rows of exactly `max_length` from many texts: concatenate and split them (concat, the
-    default), or keep them complete and pad rows (best-fit)."""
+    """Fill rows of exactly `max_length` from many texts: split texts (concat, the default), or keep
+    them complete and pad rows (best-fit)."""
     compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"] = "zstd"
     """Compression of Parquet shards."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.ids_column is not None:
+            for name in ("text_column", "text_pair_column"):
+                if getattr(self, name) not in (None, "text"):
+                    raise OptionError(f"{opt[name]}: cannot be combined with {opt.ids_column}")
         if not self.pack:
             return
         if self.max_length is None:
@@ -190,20 +196,25 @@ class EncodeOptions(
 
     inputs: Inputs = field(kw_only=False)
     """Files, globs or directories, as for count."""
+    from_tokenizer: Annotated[TokenizerPlace | None, INPUT] = None
+    """Tokenizer to decode `ids_column` with."""
     on_error: Literal["fail", "skip"] = "fail"
-    """If an input cannot be read: fail, or list it in the manifest and leave it out."""
+    """If an input cannot be read: fail, or leave it out and list it."""
     card: bool = False
     """Write a dataset card for the Hub, README.md."""
     token_counts: File | None = None
-    """Also write how often each id occurs to this Parquet file, outside of `output`."""
+    """Also count how often each id occurs, into this Parquet file."""
     allow_unknown: Annotated[bool, OTHER] = False
     """Accept a dataset with more than 90 % unknown tokens."""
     worker_memory: WorkerMemory = 512 << 20
-    """Memory of a worker for row groups, and for rows that are shuffled."""
+    """Memory of a worker for rows."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_inputs()
+        if (self.ids_column is None) != (self.from_tokenizer is None):
+            given, other = ("ids_column", "from_tokenizer")[:: 1 if self.ids_column else -1]
+            raise OptionError(f"{opt[given]}: also set {opt[other]}")
         for name in self.layout_options[:1]:
             if self.follow:
                 raise OptionError(f"{opt[name]}: cannot be combined with {opt.follow}")
@@ -213,6 +224,13 @@ class EncodeOptions(
             self._check_token_counts()
         if self.format != "parquet":
             self._check_ids_alone()
+
+    def load_source(self) -> Tokenizer | None:
+        """Load the tokenizer of the ids to decode, if there are any."""
+        from wordpiece_core import Tokenizer
+
+        place = self.from_tokenizer
+        return place if place is None or isinstance(place, Tokenizer) else Tokenizer.load(place)
 
     @property
     def is_resharded(self) -> bool:

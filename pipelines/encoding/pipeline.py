@@ -48,6 +48,7 @@ from wordpiece_core import storage
 from wordpiece_core.errors import InputError, one_line
 from wordpiece_core.limits import Limits
 from wordpiece_core.storage import MissingError, in_parallel
+from wordpiece_core.tokenizer.texts_of_ids import TextsOfIds
 
 if TYPE_CHECKING:
     from pipelines.encoding.encode import EncodeJob
@@ -78,7 +79,7 @@ def encode_shards(
     on_error, beam_args = job.options.on_error, job.options.beam_args
     if not plan.to_encode:
         plan.bad_inputs([], on_error)
-    dataset.begin(job.tokenizer)
+    dataset.begin(job.tokenizer, job.source)
     records: list[ShardRecord] = []
     with job.progress.stage("encode", "input", sum(shard.input_bytes for shard in plan.to_encode)):
         if plan.to_encode:
@@ -122,6 +123,7 @@ class EncodeShard(beam.DoFn):
 
     def setup(self) -> None:
         self.tokenizer = self.dataset.tokenizer()
+        self.source = self.dataset.source_tokenizer()
         self.id_pages = id_pages(len(self.tokenizer.vocab), self.options.compression)
 
     def start_bundle(self) -> None:
@@ -159,6 +161,7 @@ class EncodeShard(beam.DoFn):
     def _encode(self, planned: PlannedShard) -> tuple[ShardResult, NewFile]:
         """Encode a shard into a file that does not have its name yet."""
         file, options = planned.file, self.options
+        decode = None if self.source is None else TextsOfIds(self.source)
         is_own = self.schema is None or self.schema.equals(self.schemas[planned.schema])
         copied = options.compression if is_own and options.stride is None else None
         shard = inputs.open_shard(
@@ -168,6 +171,7 @@ class EncodeShard(beam.DoFn):
             copied,
             schema=self.schemas[planned.schema],
             with_keys=self.weights is not None,
+            decode=decode,
             on_read=add_input,
             limits=options.limits,
         )
@@ -188,6 +192,8 @@ class EncodeShard(beam.DoFn):
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise InputError(f"{file.path}: cannot be encoded ({one_line(error)})") from error
             result = encoder.result(planned.name)
+            if decode is not None:
+                result = replace(result, changed_texts=decode.changed)
             footer = footer_metadata(self.dataset.footer_job, result, new.size)
             new.write(shard_file.finish([*footer.items()]))
             return replace(result, output_bytes=new.size), new

@@ -8,7 +8,7 @@ from typing import Any
 from pipelines.encoding.shard_names import has_ids
 from pipelines.encoding.shards import MEASURES, SUMS, BadInput
 from pipelines.io.reader import warnings_of_text
-from pipelines.summary import corpus_lines, token_lines
+from pipelines.summary import corpus_lines, counted, token_lines
 from pipelines.token_counts import RARE, TokenCounts
 from wordpiece_core.errors import opt
 from wordpiece_core.summary import Summarized
@@ -133,6 +133,11 @@ class Encoded(Summarized):
             found.append(
                 f"{manifest['invalid']:,} invalid UTF-8 sequences in kept columns are kept as they"
                 f" are; some readers refuse them ({opt.keep_columns} leaves columns out)"
+            )
+        if changed := manifest.get("changed_texts"):
+            found.append(
+                f"{counted(changed, 'text')} did not survive decoding with {opt.from_tokenizer}:"
+                " unknown tokens, or other ids"
             )
         found += [f"skipped: {bad.message}" for bad in self.errors]
         return found + self.more_warnings

@@ -24,6 +24,7 @@ SUMS = (
     *("rows", "input_rows", "nulls", "bytes", "tokens", "unknown_tokens", "words", "word_tokens"),
     *("replaced", "dropped_tokens", "invalid", "output_bytes"),
     *("truncated_rows", "truncated_tokens", "special_tokens", "padding_tokens"),
+    "changed_texts",
 )
 MEASURES = ("longest_text", "tokens_per_byte", "padding_share")
 SHARD_SUMS = {"rows", "dropped_tokens", "output_bytes"}
@@ -54,6 +55,7 @@ class ShardResult:
         padding_tokens: Padding tokens of all rows. Padding of packed rows is counted in the shards
             of a resharded dataset, and other padding in its inputs.
         invalid: Invalid UTF-8 sequences in the kept columns, where they stay.
+        changed_texts: Rows of ids that did not survive decoding.
         columns: Digest of the names and types of the columns.
     """
 
@@ -77,6 +79,7 @@ class ShardResult:
     special_tokens: int = 0
     padding_tokens: int = 0
     longest_text: int = 0
+    changed_texts: int = 0
     columns: str = ""
 
 
@@ -149,7 +152,7 @@ _KINDS = {
     kind: {field.name for field in fields(kind)}
     for kind in (ShardResult, WeightedResult, ShardError)
 }
-_ADDED = {"padding_tokens", "longest_text"}
+_ADDED = {"padding_tokens", "longest_text", "changed_texts"}
 """Fields that records of earlier versions do not have."""
 _TYPES = {"str": str, "int": int, "dict[str, Any]": dict, "list[int]": list}
 

@@ -15,6 +15,9 @@ from wordpiece_core._kernel import repair_utf8
 from wordpiece_core.errors import ColumnError, InputError, opt
 from wordpiece_core.text_types import holds_text
 
+DOCUMENT_STARTS = "document_starts"
+"""A column of packed rows."""
+
 
 @dataclass(frozen=True)
 class TextColumns:
@@ -25,12 +28,14 @@ class TextColumns:
         group: The group of the text.
         pair: The second text of a pair.
         keeps_texts: True if texts are among the columns that are kept by default.
+        has_ids: True if the column `text` has lists of ids, which a decoder turns into texts.
     """
 
     text: str = "text"
     group: str | None = None
     pair: str | None = None
     keeps_texts: bool = True
+    has_ids: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -40,7 +45,7 @@ class TextColumns:
     def option(self, name: str) -> str:
         """Return the option that names a column."""
         if name == self.text:
-            return opt.text_column
+            return opt.ids_column if self.has_ids else opt.text_column
         return opt.text_pair_column if name == self.pair else opt.group_column
 
     def missing(
@@ -54,6 +59,11 @@ class TextColumns:
 
     def check(self, path: str, schema: pa.Schema) -> None:
         """Raise ColumnError unless the schema of a file has all of them, with text."""
+        if self.has_ids and DOCUMENT_STARTS in schema.names:
+            raise ColumnError(
+                f"{path}: has packed rows, in which texts begin and end anywhere; pass the dataset"
+                " that they were packed from"
+            )
         for name in self.names:
             place = path_of(schema, name)
             if place is None:
@@ -62,11 +72,21 @@ class TextColumns:
             kind = schema.field(place[0]).type
             for field in place[1:]:
                 kind = kind.field(field).type
-            if not holds_text(_value_type(kind)):
+            if self.has_ids and not _holds_ids(kind):
+                raise ColumnError(
+                    f"{path}: column {name!r} is {kind}, not lists of ids (choose another with"
+                    f" {self.option(name)})"
+                )
+            if not self.has_ids and not holds_text(_value_type(kind)):
                 raise ColumnError(
                     f"{path}: column {name!r} is {kind}, not text (choose another with"
                     f" {self.option(name)})"
                 )
+
+
+def _holds_ids(kind: pa.DataType) -> bool:
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_a(kind) for is_a in lists) and bool(pa.types.is_integer(kind.value_type))
 
 
 def it_has(names: Sequence[str]) -> str:

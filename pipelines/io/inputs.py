@@ -27,6 +27,7 @@ from pipelines.io.line_input import TextReader
 from pipelines.io.parquet_input import ParquetReader, open_parquet
 from pipelines.io.reader import TEXT_COMPRESSION, Range, Reader, Shard, TextBatch
 from wordpiece_core import storage
+from wordpiece_core.errors import ColumnError
 from wordpiece_core.limits import LIMITS, Limits
 
 __all__ = [
@@ -56,6 +57,8 @@ READERS: dict[str, type[Reader]] = {
     "tsv": CsvReader,
 }
 """Readers by format."""
+WITH_LISTS = ("parquet", "arrow")
+"""Formats that ids can be read from."""
 
 RANGE_BYTES = 16 << 20  # bytes of input in a range
 MAX_PIECES = 4  # pieces of a row group; each decodes the rows before it too
@@ -63,6 +66,8 @@ MAX_PIECES = 4  # pieces of a row group; each decodes the rows before it too
 
 def _reader(file: InputFile, columns: TextColumns, limits: Limits) -> Reader:
     """Return the reader of a file. A group that is a key in its name is not read from the file."""
+    if columns.has_ids and file.format not in WITH_LISTS:
+        raise ColumnError(f"{file.path}: ids are read from Parquet, Arrow and Feather only")
     keys = dict(file.keys)
     own = replace(columns, group=None) if columns.group in keys else columns
     reader = READERS[file.format](file, own)
@@ -164,6 +169,7 @@ def open_shard(
     *,
     schema: pa.Schema | None = None,
     with_keys: bool = False,
+    decode: Callable[[pa.ChunkedArray], pa.Array] | None = None,
     on_read: Callable[[int], object] | None = None,
     limits: Limits = LIMITS,
 ) -> Shard:
@@ -175,6 +181,7 @@ def open_shard(
         schema: The schema of the shard, if the file was opened before, without `with_keys`. Then
             JSON lines are not read for it again.
         with_keys: True to add the keys in the name of the file as columns.
+        decode: Turn rows of ids into texts, if `texts` has ids.
         on_read: See `read_texts`.
 
     Raises:
@@ -184,7 +191,7 @@ def open_shard(
     keys = dict(file.keys)
     own = columns if columns is None else [name for name in columns if name not in keys]
     reader = _reader(file, texts, limits)
-    reader.on_read = on_read
+    reader.on_read, reader.decode = on_read, decode
     shard = reader.open_shard(own, compression, schema)
     wanted = {name: keys[name] for name in keys if columns is None or name in columns}
     return shard.with_keys(wanted) if with_keys and wanted else shard

@@ -19,7 +19,7 @@ from pipelines.io.columns import TextColumns, invalid_utf8, it_has, picked, plai
 from pipelines.io.input_files import InputFile
 from pipelines.io.schemas import conformed
 from wordpiece_core._kernel import Chunks, repair_utf8
-from wordpiece_core.errors import ColumnError
+from wordpiece_core.errors import ColumnError, InputError
 from wordpiece_core.limits import LIMITS
 
 TEXT_COMPRESSION = 4  # typical ratio, for estimates
@@ -163,6 +163,9 @@ class Reader(ABC):
     on_read: Callable[[int], object] | None = None
     """Called with the number of bytes of each read of a compressed file."""
 
+    decode: Callable[[pa.ChunkedArray], pa.Array] | None = None
+    """Turn rows of ids into texts, if the column of the texts has ids."""
+
     limits = LIMITS
     """Sizes of blocks and batches."""
 
@@ -254,13 +257,23 @@ class Reader(ABC):
         """Yield the table, or its parts if it has more than `most_bytes` of text, and the texts."""
         if not table.num_rows:
             return
-        texts = {name: plain(self.text(table, name)) for name in self.columns.names}
+        texts = {name: self._plain_text(table, name) for name in self.columns.names}
         if table.num_rows == 1 or max(map(text_bytes, texts.values())) <= most_bytes:
             yield table, texts
             return
         half = table.num_rows // 2
         yield from self._pieces(table[:half], most_bytes)
         yield from self._pieces(table[half:], most_bytes)
+
+    def _plain_text(self, table: pa.Table, name: str) -> pa.ChunkedArray:
+        """Return the column of a text as strings, or as bytes if it may not be UTF-8."""
+        column = self.text(table, name)
+        if self.decode is None:
+            return plain(column)
+        try:
+            return pa.chunked_array([self.decode(column)], pa.string())
+        except InputError as error:
+            raise InputError(f"{self.file.path}: column {name!r}: {error.template}") from error
 
     def _batch(
         self,

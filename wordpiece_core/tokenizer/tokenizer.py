@@ -678,9 +678,9 @@ class Tokenizer:
         """
         if isinstance(ids, pa.Array | pa.Scalar):
             ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids.as_py()
-        tokens = [self._surfaces.get(token, token) for token in map(self._token, ids)]
+        tokens = list(map(self.surface, ids))
         if skip_special_tokens:
-            tokens = [token for token in tokens if token not in self._skipped]
+            tokens = [token for token in tokens if token not in self.skipped_tokens]
         if self.spec.library is not None:  # which leaves out ids without a token
             tokens = [token for token in tokens if token != no_token(self.ids[token])]
         return decoded(self.spec, tokens, clean_up_tokenization_spaces)
@@ -716,9 +716,14 @@ class Tokenizer:
         }
         return {content: text for content, text in found.items() if text != content}
 
+    def surface(self, token_id: int) -> str:
+        """Return a token as the decoder gets it. Raises InputError for an unknown id."""
+        token = self._token(token_id)
+        return self._surfaces.get(token, token)
+
     @cached_property
-    def _skipped(self) -> frozenset[str]:
-        """Special tokens. Other added tokens stay in decoded text."""
+    def skipped_tokens(self) -> frozenset[str]:
+        """Special tokens, which `decode` leaves out. Other added tokens stay in decoded text."""
         return frozenset(token.content for token in self.spec.added_tokens if token.special)
 
     def _token(self, token_id: int) -> str:

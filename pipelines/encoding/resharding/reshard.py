@@ -111,7 +111,7 @@ def _reshard(
     from pipelines.encoding.pipeline import encoding_threads
     from pipelines.encoding.resharding.pipeline import make_shards
 
-    dataset.begin(job.tokenizer)
+    dataset.begin(job.tokenizer, job.source)
     sources, bad = _encode_inputs(job, dataset, files)
     check_unknown(job, sources)
     target = _target(job, dataset, sources, splits)
@@ -200,7 +200,7 @@ def _encode_inputs(
     recorded = [*weights.bytes, weights.only_ids, *weights.bounds]
     identity = {
         "tokenizer": dataset.job["tokenizer"],
-        "options": options.identity() | {"weights": recorded},
+        "options": options.identity() | job.from_tokenizer | {"weights": recorded},
     }
     encoded = Dataset(dataset.work.place(ENCODED), identity, name=dataset.path)
     plan = plan_shards(

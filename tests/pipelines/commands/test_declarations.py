@@ -56,6 +56,8 @@ NEEDED: dict[str, dict[str, Any]] = {
 SUPERWORDS = {"model": "bpe", "word_boundary": "bytes", "pre_tokenizer": "gpt2"}
 WITH: dict[str, dict[str, Any]] = {
     "smoothing_exponent": {"group_column": "lang"},
+    "from_tokenizer": {"ids_column": "input_ids"},
+    "ids_column": {"from_tokenizer": "vocab.txt"},
     "pack": {"max_length": 128},
     "stride": {"max_length": 128},
     "superword_pattern": {"superwords": 70, **SUPERWORDS},

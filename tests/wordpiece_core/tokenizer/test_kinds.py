@@ -11,13 +11,16 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+import pyarrow as pa
 import pytest
 import sentencepiece
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 import wordpiece_core as wp
+from wordpiece_core.tokenizer.bytes_as_text import bytes_of
 from wordpiece_core.tokenizer.spec import TokenizerSpec
+from wordpiece_core.tokenizer.texts_of_ids import TextsOfIds
 
 from ...parity.random_cases import assert_same
 from ..real_text import real_lines
@@ -86,6 +89,46 @@ def test_text_of_ids_matches_the_library(kind: str) -> None:
         if files(kind).is_dir():
             clean = {"skip_special_tokens": False, "clean_up_tokenization_spaces": True}
             assert ours.decode(ids, **clean) == decode(ids, **clean), ids
+
+
+def is_utf8(data: bytes) -> bool:
+    return data.decode(errors="ignore").encode() == data
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_ids_become_texts_that_give_them_again(kind: str) -> None:
+    tok, draw = wp.Tokenizer.load(files(kind)), random.Random(2)
+    texts = [*TEXTS, *MORE, *real_lines(5_000), ""]
+    options = wp.EncodingOptions(add_special_tokens=tok.adds_special_tokens)
+    rows: list[list[int] | None] = tok.encode_table(texts, options=options).ids.to_pylist()
+    rows += [[draw.randrange(len(tok)) for _ in range(draw.randrange(9))] for _ in range(300)]
+    rows.insert(3, None)
+    decoder = TextsOfIds(tok)
+    found = decoder(pa.chunked_array([rows[:20], rows[20:]], pa.large_list(pa.int64())))
+    special = {tok.ids[token] for token in tok.skipped_tokens} - {tok.unk_id}
+    of_bytes = tok.spec.word_boundary == "bytes" and tok.spec.library is None
+    how = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
+    changed = 0
+    for row, text in zip(rows, found.to_pylist(), strict=True):
+        if row is None:
+            assert text is None
+            continue
+        kept = [i for i, token in enumerate(row) if token not in special]
+        inside = row[kept[0] : kept[-1] + 1] if kept else []
+        again = tok.encode(text, add_special_tokens=False)
+        slow, is_known = tok.decode(inside, **how), tok.unk_id not in inside
+        if is_known and again == inside:
+            continue
+        if (
+            is_known
+            and of_bytes
+            and text == slow
+            and is_utf8(b"".join(map(bytes_of, map(tok.surface, inside))))
+        ):
+            continue
+        changed += 1
+        assert text == slow or again == inside, row
+    assert decoder.changed == changed
 
 
 @pytest.mark.parametrize("kind", KINDS)
