@@ -14,6 +14,7 @@ from os import PathLike
 from typing import Annotated, Any
 
 from wordpiece_core.declared import Form, Ge, Le, checked, is_utf8, raw, refusal
+from wordpiece_core.errors import shown
 from wordpiece_core.sizes import MOST_BYTES, parse_size, show_size
 from wordpiece_core.uri import credentials_in, lacks_slash
 
@@ -28,6 +29,28 @@ Tokens = Annotated[int, Ge(1), Le(MOST_TOKENS)]
 """A positive number of tokens."""
 Characters = Annotated[int, Ge(1), Le(MOST_CHARACTERS)]
 """A positive number of characters."""
+
+
+def parse_count(text: str) -> int:
+    """Return a number that may end with k, M, B or T, for thousands and so on. Raises ValueError.
+
+    >>> parse_count("10B"), parse_count("1.5M"), parse_count("70")
+    (10000000000, 1500000, 70)
+    """
+    match = _COUNT.fullmatch(text.strip())
+    number = Fraction(match[1]) * 1000 ** _POWERS[match[2].lower()] if match else Fraction(1, 2)
+    if number.denominator != 1:
+        raise ValueError(f"{shown(text)} is not a number such as 10B, 500M or 70000")
+    return int(number)
+
+
+_COUNT = re.compile(r"(\d{1,20}(?:\.\d{1,12})?)\s*([kKmMbBtT]?)")
+_POWERS = {"": 0, "k": 1, "m": 2, "b": 3, "t": 4}
+TokenCount = Annotated[
+    int,
+    *(Ge(1), Le(MOST_COUNT), Form("COUNT", "a number such as 10B,", parse_count, "{:,}".format)),
+]
+"""A number of tokens of a dataset."""
 Share = Annotated[float, Ge(0), Le(1), Form("SHARE", show="{:g}".format)]
 """A number from 0 to 1."""
 Regex = Annotated[str, Form("REGEX")]

@@ -8,31 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from pipelines.commands.options import Value
+from pipelines.io.yaml_text import parse_mapping
 from pipelines.progress import write_line
 from wordpiece_core.declared import parsed
 from wordpiece_core.errors import OptionError, one_line
 
 READY = Path(__file__).parents[1] / "configs"
-
-
-class _Loader(yaml.BaseLoader):
-    """A loader of YAML whose values are texts, as on a command line, or None. So `on` is a key, and
-    a column can be named `2000-01-01`."""
-
-    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
-        is_null = node.style is None and node.value in ("", "~", "null", "Null", "NULL")
-        return None if is_null else super().construct_scalar(node)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value]
-        for number, (key, _) in enumerate(node.value):
-            if key.value in keys[:number]:
-                fault = f"{key.value!r} is given twice; remove one"
-                raise yaml.constructor.ConstructorError(None, None, fault, key.start_mark)
-        return super().construct_mapping(node, deep)
 
 
 def read_config(path: str, ctx: click.Context) -> dict[str, Any]:
@@ -88,22 +71,13 @@ def config_file(path: str) -> Path:
 
 def _read(path: str) -> dict[str, Any]:
     try:
-        with config_file(path).open(encoding="utf-8") as file:
-            value = yaml.load(file, _Loader)
+        data = config_file(path).read_bytes()
     except FileNotFoundError:
         names = ", ".join(sorted(file.stem for file in READY.glob("*.yaml")))
         raise OptionError(f"{path}: no such file; built-in presets are {names}") from None
     except OSError as error:
         raise OptionError(f"{path}: cannot be read ({one_line(error)})") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f" line {mark.line + 1}" if mark else ""
-        raise OptionError(f"{path}{line}: not YAML ({error.problem or error.context})") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise OptionError(f"{path}: not YAML ({one_line(error)})") from error
-    if not isinstance(value, dict | None):
-        raise OptionError(f"{path}: not a mapping of options")
-    return value or {}
+    return parse_mapping(path, data)
 
 
 def _options(command: click.Command) -> dict[str, click.Parameter]:

@@ -23,10 +23,10 @@ SOURCE_ROWS = "overflow_to_sample_mapping"
 
 def text_columns(options: ShardOptions) -> TextColumns:
     """Return the columns that hold text."""
-    keeps_texts = options.stride is None
+    group, keeps_texts = options.group_column, options.stride is None
     if options.ids_column is not None:
-        return TextColumns(options.ids_column, keeps_texts=False, has_ids=True)
-    return TextColumns(options.text_column, pair=options.text_pair_column, keeps_texts=keeps_texts)
+        return TextColumns(options.ids_column, group, keeps_texts=False, has_ids=True)
+    return TextColumns(options.text_column, group, options.text_pair_column, keeps_texts)
 
 
 @lru_cache(SCHEMAS)

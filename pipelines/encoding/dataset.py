@@ -12,6 +12,7 @@
                         plan-NUMBER.jsonl   the elements of a pipeline
                         results-NUMBER-FILE.jsonl   the records of the shards of a pipeline
                         token-counts.npy   the number of occurrences of each id
+                        draw-*.npz   tokens and rows of the sources of a mix
                         encoded/, buckets-*/, made-*/   intermediate files of resharding
 
 A shard is finished if its record fits its input and its size.
@@ -68,7 +69,7 @@ WORK_NAMES = "|".join(
         rf"{ENCODED}/(?:.+\.parquet|{WORK}/.+)",
         r"buckets-[0-9a-f]{16}/[0-9]{5,}\.runs",
         r"made-[0-9a-f]{16}/[0-9]{5,}\.json",
-        r"token-counts\.npy",
+        r"token-counts\.npy|draw-(?:sums|rows)\.npz",
     )
 )
 FORMAT = 1  # of manifests and footers
@@ -215,6 +216,7 @@ class Contents:
         roots: Known directories of inputs, by the name of their shard.
         has_manifest: True if there is a manifest.
         sources: Results of the inputs of a resharded dataset.
+        mix: Tokens and repeats of the sources of a mix.
     """
 
     sizes: dict[str, int]
@@ -226,6 +228,7 @@ class Contents:
     roots: Mapping[str, str] = field(default_factory=dict)
     has_manifest: bool = False
     sources: list[ShardResult] | None = None
+    mix: list[dict[str, Any]] | None = None
 
     @property
     def is_committed(self) -> bool:
@@ -291,6 +294,7 @@ def _with_manifest(contents: Contents, dataset: Dataset) -> Contents:
         finished={n: r for n, r in listed.items() if sizes.get(n) == r.output_bytes},
         errors={error.name: error for error in errors},
         sources=None if sources is None else checked(sources, path, ShardResult),
+        mix=manifest.get("mix"),
     )
 
 
@@ -405,7 +409,11 @@ def manifest_of(dataset: Dataset, contents: Contents) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if contents.sources is not None:
         more["sources"] = [to_dict(source, ShardResult) for source in contents.sources]
-        for name in totals.keys() - SHARD_SUMS - {"padding_tokens"}:
+        of_shards = SHARD_SUMS | {"padding_tokens"}
+        if contents.mix is not None:  # rows of the inputs are left out, and repeated
+            of_shards |= {"tokens", "unknown_tokens"}
+            more["mix"] = contents.mix
+        for name in totals.keys() - of_shards:
             totals[name] = sum(getattr(source, name) for source in contents.sources)
         totals["padding_tokens"] += sum(source.padding_tokens for source in contents.sources)
     records = contents.sources or contents.results.values()

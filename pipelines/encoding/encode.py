@@ -30,6 +30,7 @@ from pipelines.encoding.dataset import (
     complete,
     read_contents,
 )
+from pipelines.encoding.mix import Mix
 from pipelines.encoding.options import EncodeOptions, ShardOptions
 from pipelines.encoding.plan import plan_shards
 from pipelines.encoding.result import Encoded
@@ -41,8 +42,9 @@ from pipelines.io.lock import exclusive_lock
 from pipelines.progress import Progress
 from pipelines.token_counts import check_place, write_counts
 from wordpiece_core import Tokenizer
-from wordpiece_core.errors import InputError, opt
+from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.option_types import path, paths
+from wordpiece_core.uri import absolute
 
 MAX_UNKNOWN = 0.9  # share of unknown tokens of a dataset above which there is an error
 MIN_TOKENS = 10  # tokens of a dataset for which this is an error
@@ -61,12 +63,13 @@ class FollowLog(Protocol):
 @dataclass(frozen=True)
 class EncodeJob:
     """The options of a run, its tokenizer and its progress. `source`: tokenizer of ids that are
-    decoded."""
+    decoded; `mix`: sources of rows."""
 
     options: EncodeOptions
     tokenizer: Tokenizer
     progress: Progress
     source: Tokenizer | None = None
+    mix: Mix | None = None
 
     @property
     def output(self) -> str:
@@ -84,6 +87,8 @@ class EncodeJob:
         """Return the output as a dataset. An option that names a token with its own role is left
         out."""
         options, tokenizer = self.options.shared_options | self.from_tokenizer, self.tokenizer
+        if self.mix is not None:
+            options["layout"]["mix"] = self.mix.to_list()
         for role in ("bos_token", "eos_token"):
             if role in options and tokenizer.token_of(role) == options[role]:
                 del options[role]
@@ -99,10 +104,28 @@ class EncodeJob:
         """The digest of the tokenizer of ids that are decoded, as an option of the job."""
         return {} if self.source is None else {FROM_TOKENIZER: self.source.digest}
 
+    def _located(self, places: Sequence[str]) -> tuple[str, ...]:
+        """Return inputs of a mix as workers need them."""
+        return tuple(map(absolute, places)) if self.options.beam_args else tuple(places)
+
+    def source_numbers(self) -> dict[str, int]:
+        """Return the number of the source of each input of a mix, by path. Raises OptionError for
+        an input of two sources."""
+        found: dict[str, int] = {}
+        for number, source in enumerate(self.mix.sources if self.mix else ()):
+            for file in inputs.resolve(self._located(source.inputs), [self.output]):
+                if found.setdefault(file.path, number) != number:
+                    raise OptionError(
+                        f"{file.path}: is in two sources of {opt.mix}; leave it in one"
+                    )
+        return found
+
     def files(self, *, may_be_empty: bool = False) -> list[InputFile]:
         """List the inputs. Their shards have distinct names."""
         own, quoting = [self.output], not self.options.no_quoting
         given = paths(self.options.inputs)
+        if self.mix is not None and not self.mix.groups:
+            given = self._located(self.mix.inputs)
         found = inputs.resolve(given, own, may_be_empty=may_be_empty, quoting=quoting)
         if not self.options.follow:  # the splits of later files are not known
             found = inputs.with_splits_in_names(found)
@@ -126,7 +149,7 @@ def encode_job(options: EncodeOptions, progress: Progress, log: FollowLog | None
     options = options.checked()
     if options.follow:  # the log has a line for each commit instead
         progress = Progress(quiet=True)
-    job = EncodeJob(options, tokenizer, progress, options.load_source())
+    job = EncodeJob(options, tokenizer, progress, options.load_source(), options.load_mix())
     check_fit(job.shard_options, tokenizer)
     if options.token_counts is not None:
         check_place(path(options.token_counts))

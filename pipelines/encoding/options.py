@@ -28,6 +28,7 @@ from wordpiece_core.option_types import (
     Inputs,
     Size,
     Splits,
+    TokenCount,
     WorkerMemory,
     path,
 )
@@ -35,6 +36,7 @@ from wordpiece_core.options import EncodingOptions, UnkScope, changed
 from wordpiece_core.uri import absolute
 
 if TYPE_CHECKING:
+    from pipelines.encoding.mix import Mix
     from wordpiece_core import Tokenizer
 
 SKIP = "skip"  # what to do about a bad input
@@ -92,6 +94,8 @@ class ShardOptions(CsvOptions, EncodingOptions, section=OUTPUT):
     """Column or key that holds the text."""
     ids_column: Annotated[Column | None, INPUT] = None
     """Column that holds ids of `from_tokenizer`, instead of a text."""
+    group_column: Annotated[Column | None, INPUT] = None
+    """Column of the groups that `mix` names."""
     text_pair_column: Annotated[Column | None, INPUT] = None
     """Column or key that holds the second text, for pairs."""
     keep_columns: Annotated[Sequence[str] | None, Form("LIST"), MAIN] = None
@@ -155,6 +159,17 @@ class ReshardOptions(Options, section=OUTPUT):
     (default: all in train)."""
     format: Literal["parquet", "megatron", "ds", "npy"] = "parquet"
     """Format of the shards."""
+    mix: File | None = None
+    """Draw rows from sources, as this YAML file says; with `shuffle`."""
+    tokens: TokenCount | None = None
+    """Number of tokens to draw with `mix`, such as 10B."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mix is not None and self.shuffle is None:
+            raise OptionError(f"{opt.mix}: also set {opt.shuffle}, the seed of the drawing")
+        if self.tokens is not None and self.mix is None:
+            raise OptionError(f"{opt.tokens}: also set {opt.mix}")
 
     @property
     def layout_options(self) -> list[str]:
@@ -164,6 +179,7 @@ class ReshardOptions(Options, section=OUTPUT):
             "shuffle": self.shuffle,
             "splits": self.splits,
             "format": None if self.format == "parquet" else self.format,
+            "mix": self.mix,
         }
         return [name for name, value in given.items() if value is not None]
 
@@ -194,7 +210,7 @@ class EncodeOptions(
     reads. A rerun keeps finished shards.
     """
 
-    inputs: Inputs = field(kw_only=False)
+    inputs: Inputs = field(default=(), kw_only=False)
     """Files, globs or directories, as for count."""
     from_tokenizer: Annotated[TokenizerPlace | None, INPUT] = None
     """Tokenizer to decode `ids_column` with."""
@@ -211,7 +227,11 @@ class EncodeOptions(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_inputs()
+        self.check_inputs(self.mix)
+        if self.mix is not None and self.padding and not self.pack:
+            raise OptionError(f"{opt.padding}: cannot be combined with {opt.mix}, except packed")
+        if self.group_column is not None and self.mix is None:
+            raise OptionError(f"{opt.group_column}: also set {opt.mix}")
         if (self.ids_column is None) != (self.from_tokenizer is None):
             given, other = ("ids_column", "from_tokenizer")[:: 1 if self.ids_column else -1]
             raise OptionError(f"{opt[given]}: also set {opt[other]}")
@@ -231,6 +251,21 @@ class EncodeOptions(
 
         place = self.from_tokenizer
         return place if place is None or isinstance(place, Tokenizer) else Tokenizer.load(place)
+
+    def load_mix(self) -> Mix | None:
+        """Read the sources of rows. Raises OptionError for a file that does not fit the options."""
+        if self.mix is None:
+            return None
+        from pipelines.encoding.mix import read_mix  # imports pyarrow
+
+        mix = read_mix(path(self.mix), self.tokens)
+        if mix.groups and (self.group_column is None or not self.inputs):
+            name = "inputs" if self.group_column else "group_column"
+            raise OptionError(f"{path(self.mix)}: its sources are groups; also set {opt[name]}")
+        if mix.inputs and (self.group_column is not None or self.inputs):
+            name = "inputs" if self.inputs else "group_column"
+            raise OptionError(f"{path(self.mix)}: its sources are inputs; remove {opt[name]}")
+        return mix
 
     @property
     def is_resharded(self) -> bool:

@@ -105,6 +105,13 @@ class Encoded(Summarized):
             length, dropped = manifest["options"]["max_length"], manifest["dropped_tokens"]
             left_out = f", {dropped:,} tokens at shard ends were dropped" if dropped else ""
             lines.append(f"sequences: {self.rows:,} of {length:,} ids{left_out}")
+        for source in manifest.get("mix") or ():
+            if source["source"] is not None:
+                repeats, own = source["repeats"], source["source_tokens"]
+                lines.append(
+                    f"source {source['source']}: {source['tokens']:,} tokens, {repeats:.2f} times"
+                    f" its {own:,}"
+                )
         if found := self.token_counts:
             lines += [
                 f"token counts: {found.place}",
@@ -134,6 +141,11 @@ class Encoded(Summarized):
                 f"{manifest['invalid']:,} invalid UTF-8 sequences in kept columns are kept as they"
                 f" are; some readers refuse them ({opt.keep_columns} leaves columns out)"
             )
+        found += [
+            f"{source['source_tokens']:,} tokens are of groups that {opt.mix} does not name"
+            for source in manifest.get("mix") or ()
+            if source["source"] is None
+        ]
         if changed := manifest.get("changed_texts"):
             found.append(
                 f"{counted(changed, 'text')} did not survive decoding with {opt.from_tokenizer}:"

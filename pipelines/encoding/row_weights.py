@@ -1,5 +1,5 @@
 """Columns of rows that will be resharded (`pipelines.encoding.resharding`): the weight of a row,
-about its bytes before compression, and its split."""
+about its bytes before compression, and its split; for a mix also its tokens and its source."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,8 @@ import pyarrow.compute as pc
 from wordpiece_core import _kernel
 
 WEIGHT, SPLIT = "__wordpiece_weight", "__wordpiece_split"
+TOKENS, SOURCE = "__wordpiece_tokens", "__wordpiece_source"
+ADDED = (WEIGHT, SPLIT, TOKENS, SOURCE)
 SPLIT_KEY = b"wordpiece split"  # key of the hash of texts
 PLAIN_BYTES = 8  # bytes of a value that is neither a string nor bytes
 
@@ -32,20 +35,41 @@ class RowWeights:
         bytes: Bytes of an id, and of a row in addition to its ids and kept columns.
         only_ids: True if rows without ids are left out, and have the weight 0.
         bounds: See `split_bounds`.
+        is_mixed: True if rows are drawn from sources.
+        groups: The groups that are sources.
     """
 
     bytes: tuple[int, int]
     only_ids: bool
     bounds: tuple[int, ...]
+    is_mixed: bool = False
+    groups: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> list[Any]:
+        """The weights as values that JSON can hold."""
+        mixed = [self.is_mixed, *self.groups] if self.is_mixed else []
+        return [*self.bytes, self.only_ids, *self.bounds, *mixed]
 
     @property
     def fields(self) -> list[pa.Field]:
         """The added columns."""
-        return [pa.field(WEIGHT, pa.int64()), pa.field(SPLIT, pa.int16())]
+        fields = [pa.field(WEIGHT, pa.int64()), pa.field(SPLIT, pa.int16())]
+        if self.is_mixed:
+            fields.append(pa.field(TOKENS, pa.int64()))
+        return fields + [pa.field(SOURCE, pa.int16())] * bool(self.groups)
 
-    def add(self, table: pa.Table, kept: pa.Table, ids: str, texts: pa.Array) -> pa.Table:
+    def add(
+        self, table: pa.Table, kept: pa.Table, ids: str, texts: pa.Array, groups: pa.Array | None
+    ) -> pa.Table:
         """Return a table with these columns. `kept`: the kept columns of the same rows."""
         added = [self._weights(table.column(ids), kept), self._splits(texts)]
+        if self.is_mixed:
+            added.append(pc.fill_null(pc.list_value_length(table.column(ids)), 0).cast(pa.int64()))
+        if self.groups:
+            assert groups is not None
+            numbers = pc.index_in(groups, pa.array(self.groups, groups.type))
+            added.append(pc.fill_null(numbers, -1).cast(pa.int16()))
         for field, column in zip(self.fields, added, strict=True):
             table = table.append_column(field, column)
         return table

@@ -87,7 +87,7 @@ class ShardEncoder:
 
     def parquet_options(self) -> dict[str, Any]:
         """Return how pyarrow stores the columns that it writes."""
-        texts = text_columns(self.options).names
+        texts = text_columns(self.options).encoded
         kept = [name for name in self.shard.schema.names if name not in texts]
         return storing(self.options, self.shard.schema, kept)
 
@@ -136,7 +136,7 @@ class ShardEncoder:
                 )
             batch = self.tokenizer.encode_table(texts, pairs, options=options)
             if self.weights:
-                table = self.weights.add(batch.table, piece.table, IDS, texts)
+                table = self.weights.add(batch.table, piece.table, IDS, texts, piece.groups)
                 batch = replace(batch, table=table)
             return batch
         except SpecialTokenError as error:

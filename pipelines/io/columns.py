@@ -42,6 +42,11 @@ class TextColumns:
         """The columns without duplicates."""
         return list(dict.fromkeys(name for name in (self.text, self.pair, self.group) if name))
 
+    @property
+    def encoded(self) -> list[str]:
+        """The columns that are encoded: the text, and the second text of a pair."""
+        return [name for name in (self.text, self.pair) if name]
+
     def option(self, name: str) -> str:
         """Return the option that names a column."""
         if name == self.text:
@@ -72,12 +77,13 @@ class TextColumns:
             kind = schema.field(place[0]).type
             for field in place[1:]:
                 kind = kind.field(field).type
-            if self.has_ids and not _holds_ids(kind):
+            has_ids = self.has_ids and name == self.text
+            if has_ids and not _holds_ids(kind):
                 raise ColumnError(
                     f"{path}: column {name!r} is {kind}, not lists of ids (choose another with"
                     f" {self.option(name)})"
                 )
-            if not self.has_ids and not holds_text(_value_type(kind)):
+            if not has_ids and not holds_text(_value_type(kind)):
                 raise ColumnError(
                     f"{path}: column {name!r} is {kind}, not text (choose another with"
                     f" {self.option(name)})"

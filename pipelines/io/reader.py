@@ -91,6 +91,7 @@ class TextBatch:
             replaced=0,
             bytes=self.bytes if is_first else 0,
             pairs=None if self.pairs is None else self.pairs.slice(start, end - start),
+            groups=None if self.groups is None else self.groups.slice(start, end - start),
             begins=self.begins and is_first,
             chunks=self.chunks if is_first else None,
             first_row=first_row,
@@ -229,7 +230,7 @@ class Reader(ABC):
             if name not in names:
                 raise ColumnError(f"{self.file.path}: no column {name!r} to keep; {it_has(names)}")
         if kept is None:
-            texts = self.columns.names
+            texts = self.columns.encoded
             held = {name if name in names else name.partition(".")[0] for name in texts}
             kept = [name for name in names if self.columns.keeps_texts or name not in held]
         return [name for name in names if name in kept]
@@ -268,7 +269,7 @@ class Reader(ABC):
     def _plain_text(self, table: pa.Table, name: str) -> pa.ChunkedArray:
         """Return the column of a text as strings, or as bytes if it may not be UTF-8."""
         column = self.text(table, name)
-        if self.decode is None:
+        if self.decode is None or name != self.columns.text:
             return plain(column)
         try:
             return pa.chunked_array([self.decode(column)], pa.string())
@@ -285,7 +286,7 @@ class Reader(ABC):
     ) -> TextBatch:
         columns, invalid = self.columns, 0
         texts = {name: _one_array(values) for name, values in found.items()}
-        encoded = {name for name in (columns.text, columns.pair) if name}
+        encoded = {*columns.encoded}
         if replaced is None:
             repaired = {name: repair_utf8(values) for name, values in texts.items()}
             texts = {name: pa.array(valid) for name, (valid, _) in repaired.items()}

@@ -92,6 +92,7 @@ class Job:
 ENCODE = ["encode", "IN", "--tokenizer", "TOKENIZER"]
 SHUFFLE = ["--shuffle", "3", "--shard-size", "16KiB"]
 MEGATRON = ["--format", "megatron", "--splits", "train=0.8,test=0.2", *SHUFFLE]
+MIX = ["--mix", "MIX", "--tokens", "2k", "--group-column", "lang"]
 BEST_FIT = ["--pack", "best-fit", "--max-length", "32"]
 GROUPS = ["--group-column", "lang", "--smoothing-exponent", "0.7"]
 GPT2 = ["--config", "gpt2", "--vocab-size", "500", "--min-word-count", "1"]
@@ -115,6 +116,7 @@ JOBS = {
         [*ENCODE, "--pack", "--max-length", "32", *SHUFFLE], Target, "_segments", by_file=True
     ),
     "encode best-fit": Job([*ENCODE, *BEST_FIT, *SHUFFLE], Target, "_segments", by_file=True),
+    "encode mixed": Job([*ENCODE, *MIX, *SHUFFLE], Target, "_segments", by_file=True),
     "encode for megatron": Job([*ENCODE, *MEGATRON], Target, "_segments", by_file=True),
     "compare": Job(["compare", "TOKENIZER", "BPE", *ON, "--json"], Reader, "_batch"),
     "report": Job(
@@ -133,6 +135,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("corpus")
     train_tokenizer(directory, TEXTS, "--vocab-size", "400")
     train_tokenizer(directory / "bpe", TEXTS, *BPE)
+    parts = "[{group: a, weight: 2}, {group: c, weight: 1, max_repeats: 9}]"
+    (directory / "mix.yaml").write_text(f"sources: {parts}")
     rows = [{"id": i, "text": text, "lang": "abc"[i % 3]} for i, text in enumerate(TEXTS)]
     for files in (4, 23):
         (directory / str(files)).mkdir()
@@ -170,6 +174,7 @@ def written(
     inputs = sorted(map(str, folder.iterdir()), reverse=many_files)
     words = {"IN": inputs, "DIRECTORY": [str(folder)], "TOKENIZER": [str(corpus / "tokenizer")]}
     words["BPE"] = [str(corpus / "bpe" / "tokenizer")]
+    words["MIX"] = [str(corpus / "mix.yaml")]
     call = [part for word in JOBS[job].call for part in words.get(word, [word])]
     place = f"{output}/report.html" if job == "report" else output
     where = [] if job == "compare" else ["--output", place]

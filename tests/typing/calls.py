@@ -42,7 +42,7 @@ def wrong() -> None:
     pipelines.encode("a.txt", tokenizer="t", output="o", columns=["ids"])  # type: ignore[list-item]
     pipelines.encode("a.txt", tokenizer="t", output="o", id_type="int8")  # type: ignore[arg-type]
     pipelines.encode("a.txt", "t", output="o")  # type: ignore[arg-type, call-arg]
-    pipelines.encode(tokenizer="t", output="o")  # type: ignore[call-arg]
+    pipelines.encode("a.txt", output="o")  # type: ignore[call-arg]
     pipelines.check("t", on="a.txt", beam_args=["x"])  # type: ignore[call-arg]
     pipelines.compare("t", on="a.txt", vocab_sizes=["many"])  # type: ignore[list-item]
     pipelines.report("t", on="a.txt")  # type: ignore[call-arg]

@@ -214,7 +214,8 @@ class TaskRows:
         """Write rows to a shard of Parquet. Returns the shard without its footer."""
         schema, options = self.schema, self.target.options
         added = schema.names if options.pack else added_schema(self.tokenizer, options).names
-        kept = [name for name in schema.names if name not in {*added, *text_columns(options).names}]
+        others = {*added, *text_columns(options).encoded}
+        kept = [name for name in schema.names if name not in others]
         maker = id_pages(len(self.tokenizer.vocab), options.compression)
         parts = (
             Part(False, conformed(table, schema, self.target.dataset.path)) for table in tables

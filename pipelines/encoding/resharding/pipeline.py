@@ -10,9 +10,10 @@ import apache_beam as beam
 from pipelines.beam import run_plan
 from pipelines.encoding.pipeline import read_records, record_paths, write_records
 from pipelines.encoding.resharding.assign import ShardTask
+from pipelines.encoding.resharding.drawing import drawn_rows
 from pipelines.encoding.resharding.make_shards import MakeShards, resharding_errors
 from pipelines.encoding.resharding.rows import Target
-from pipelines.encoding.resharding.shuffle import RunWriter, ShuffleGroup, order_key
+from pipelines.encoding.resharding.shuffle import RunWriter, ShuffleGroup
 from pipelines.encoding.shards import ShardResult
 from pipelines.io import outputs
 from pipelines.progress import add_metrics
@@ -80,9 +81,12 @@ class _Shuffle(beam.DoFn):
                 run_bytes = target.memory // limits.run_share
                 writer = RunWriter(file, target.buckets, run_bytes)
                 for number, name in group.inputs:
-                    key, first = order_key(self.seed, name), 0
+                    first = 0
                     for table in target.of_input(number, name):
-                        writer.add(table, first, key)
+                        for rows, order in drawn_rows(
+                            target, self.seed, number, name, first, table
+                        ):
+                            writer.add(rows, order)
                         add_metrics(rows=table.num_rows)
                         first += table.num_rows
                 writer.finish()

@@ -14,6 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Final
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ from pipelines.encoding.resharding.formats import ROW_BYTES, id_type
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.resharding.shuffle import BOUNDS, Buckets, shuffle_groups
 from pipelines.encoding.result import Encoded
-from pipelines.encoding.row_weights import SPLIT, WEIGHT, RowWeights, split_bounds
+from pipelines.encoding.row_weights import ADDED, RowWeights, split_bounds
 from pipelines.encoding.shard_names import (
     DS,
     PARQUET,
@@ -116,6 +117,7 @@ def _reshard(
     check_unknown(job, sources)
     target = _target(job, dataset, sources, splits)
     contents = _without_others(target, contents)
+    target, mix = _draw(job, target, sources, files, splits)
     if job.options.shuffle is not None and sources:
         target = _shuffle(job, target, sources)
     tasks = _tasks(job, target, sources)
@@ -130,7 +132,7 @@ def _reshard(
             made = make_shards(target, missing, threads, job.options.beam_args)
         results |= {result.name: result for result in made}
     errors = {each.error.name: each.error for each in bad}  # without errors of earlier runs
-    contents = replace(contents.after(results, errors), sources=[*sources])
+    contents = replace(contents.after(results, errors), sources=[*sources], mix=mix)
     return commit(dataset, contents), kept, bad
 
 
@@ -197,7 +199,7 @@ def _encode_inputs(
     """Encode the inputs into the work directory. Returns their records in the order of their names,
     and inputs that cannot be encoded."""
     options, weights = _work_options(job), _row_weights(job, dataset)
-    recorded = [*weights.bytes, weights.only_ids, *weights.bounds]
+    recorded = weights.identity
     identity = {
         "tokenizer": dataset.job["tokenizer"],
         "options": options.identity() | job.from_tokenizer | {"weights": recorded},
@@ -247,8 +249,10 @@ def _row_weights(job: EncodeJob, dataset: Dataset) -> RowWeights:
         id_bytes, row_bytes = dataset.job["id_bytes"], ROW_BYTES[options.format]
     if options.pack:  # texts may have the id between them already
         row_bytes = 0 if options.marks_boundaries else id_bytes
+    bounds, mix = split_bounds([*options.shares.items()]), job.mix
+    groups = () if mix is None else mix.groups
     return RowWeights(
-        (id_bytes, row_bytes), _only_ids(options), split_bounds([*options.shares.items()])
+        (id_bytes, row_bytes), _only_ids(options), bounds, is_mixed=mix is not None, groups=groups
     )
 
 
@@ -312,8 +316,44 @@ def _tokenizer_name(tokenizer: str | Tokenizer | Any) -> str:
 def _schema(source: WeightedResult) -> pa.Schema:
     """Return the schema of an encoded input without weights and splits."""
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(source.schema)))
-    fields = [field for field in schema if field.name not in (WEIGHT, SPLIT)]
+    fields = [field for field in schema if field.name not in ADDED]
     return pa.schema(fields, metadata=schema.metadata)
+
+
+def _draw(
+    job: EncodeJob,
+    target: Target,
+    sources: Sequence[WeightedResult],
+    files: Sequence[InputFile],
+    splits: InputSplits,
+) -> tuple[Target, list[dict[str, Any]] | None]:
+    """Decide which rows of a mix are drawn. Returns also the records of its sources."""
+    if job.mix is None:
+        return target, None
+    from pipelines.encoding.resharding.drawing import draw
+
+    numbers = None
+    if not job.mix.groups:
+        by_path = job.source_numbers()
+        by_name = {splits.names[file.path]: by_path[file.path] for file in files}
+        numbers = tuple(by_name[source.name] for source in sources)
+    target = replace(target, input_sources=numbers, has_groups=bool(job.mix.groups))
+    seed, names = job.options.shuffle, [source.name for source in sources]
+    assert seed is not None
+    with job.progress.stage("draw", "rows", 2 * sum(source.input_rows for source in sources)):
+        drawn, others = draw(target, job.mix.sources, seed, names, job.options.beam_args)
+    records = [each.record(source) for each, source in zip(drawn, job.mix.sources, strict=True)]
+    if others.all_tokens:
+        records.append(others.record(None))
+    return replace(target, drawn=drawn), records
+
+
+def _drawn_share(target: Target, sources: Sequence[WeightedResult]) -> Fraction:
+    """Return the drawn tokens per token of the inputs."""
+    if target.drawn is None:
+        return Fraction(1)
+    tokens = sum(source.tokens for source in sources)
+    return Fraction(sum(drawn.tokens for drawn in target.drawn), max(tokens, 1))
 
 
 def _shuffle(job: EncodeJob, target: Target, sources: Sequence[WeightedResult]) -> Target:
@@ -322,10 +362,9 @@ def _shuffle(job: EncodeJob, target: Target, sources: Sequence[WeightedResult]) 
 
     seed = job.options.shuffle
     assert seed is not None
-    numbers = range(len(target.splits))
-    buckets = Buckets.of(
-        [sum(_weights(target, sources, number)) for number in numbers], job.options.limits
-    )
+    share = _drawn_share(target, sources)
+    weights = [sum(_weights(target, sources, n)) for n in range(len(target.splits))]
+    buckets = Buckets.of([int(weight * share) for weight in weights], job.options.limits)
     groups = shuffle_groups(sources, buckets)
     target = replace(target, buckets=buckets, files=len(groups))
     done = {*outputs.list_directory(target.folder("buckets"))}
@@ -352,7 +391,7 @@ def _tasks(job: EncodeJob, target: Target, sources: Sequence[WeightedResult]) ->
     packed rows."""
     blocks = _all_blocks(job, target, sources)
     total = sum(sum(found.weights) for found in blocks)
-    tokens = sum(source.tokens for source in sources)
+    tokens = int(sum(source.tokens for source in sources) * _drawn_share(target, sources))
     tasks: list[ShardTask] = []
     for split, found in enumerate(blocks):
         weight, size = sum(found.weights), sum(found.sizes)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -18,13 +19,18 @@ from pipelines.encoding.pieces import pieces_of
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.packed_rows import INPUT, ROW
 from pipelines.encoding.resharding.shuffle import ORDER, Buckets, part_of, read_segments
-from pipelines.encoding.row_weights import SPLIT, WEIGHT
+from pipelines.encoding.row_weights import SOURCE, SPLIT, TOKENS, WEIGHT
 from pipelines.encoding.shard_names import shard_files
 from pipelines.io.datasets_files import USUAL_SPLITS
 from pipelines.io.reading import bad_data
 from pipelines.io.schemas import PLAIN, conformed
 from wordpiece_core.storage import StoredFile
 from wordpiece_core.uri import join
+
+if TYPE_CHECKING:
+    from pipelines.encoding.resharding.drawing import Drawn
+
+NUMBERS = 1 << 17  # rows whose numbers are read together
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,9 @@ class Target:
         buckets: Buckets of a random order.
         files: Number of files of buckets.
         input_splits: Number of the split of each input, if rows are not assigned one by one.
+        input_sources: Number of the source of each input, if sources are inputs.
+        has_groups: True if sources are groups of rows.
+        drawn: For each source, the rows that are drawn; None without a mix.
     """
 
     dataset: Dataset
@@ -56,6 +65,9 @@ class Target:
     buckets: Buckets | None = None
     files: int = 0
     input_splits: Sequence[int] | None = None
+    input_sources: Sequence[int] | None = None
+    has_groups: bool = False
+    drawn: Sequence[Drawn] | None = None
 
     @property
     def directory(self) -> str:
@@ -165,6 +177,20 @@ class Target:
                     yield self._placed(pa.Table.from_batches([batch]), name, number, first)
                     first += batch.num_rows
 
+    def numbers_of(self, name: str) -> Iterator[pa.Table]:
+        """Yield the tokens and the sources of all rows of an input, some at a time."""
+        columns = [TOKENS, SOURCE] if self.has_groups else [TOKENS]
+        with self._open(name) as parquet:
+            for batch in parquet.iter_batches(NUMBERS, columns=columns, use_threads=False):
+                yield pa.Table.from_batches([batch])
+
+    def sources_of(self, number: int, table: pa.Table) -> np.ndarray:
+        """Return the number of the source of each row of an input."""
+        if self.input_sources is None:
+            numbers: np.ndarray = table.column(SOURCE).to_numpy()
+            return numbers
+        return np.full(table.num_rows, self.input_sources[number])
+
     @contextmanager
     def _open(self, name: str) -> Iterator[pq.ParquetFile]:
         """Open an encoded input."""
@@ -189,7 +215,10 @@ class Target:
         split = table.column(SPLIT)
         if self.input_splits is not None:
             split = pa.repeat(pa.scalar(self.input_splits[number], pa.int16()), rows)
-        return conformed(table, self.weighted, name).append_column(SPLIT, split)
+        placed = conformed(table, self.weighted, name).append_column(SPLIT, split)
+        if self.has_groups:
+            return placed.append_column(SOURCE, table.column(SOURCE))
+        return placed
 
     def _in_order(self, split: int, number: int, start: int, end: int) -> Iterator[pa.Table]:
         """Yield the rows of a bucket that begin between two sums of weights, in random order, some

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.encoding.row_weights import SPLIT, WEIGHT
+from pipelines.encoding.row_weights import SOURCE, SPLIT, WEIGHT
 from pipelines.encoding.shards import WeightedResult
 from pipelines.io.batches import from_bytes, one_batch, to_bytes
 from pipelines.io.outputs import NewFile
@@ -42,6 +42,11 @@ _HALF = pa.scalar(32, pa.uint64())  # half the bits of a hash
 def order_key(seed: int, name: str) -> bytes:
     """Return the key of the hashes of the rows of an input."""
     return hashlib.blake2b(f"{seed}\0{name}".encode(), digest_size=32).digest()
+
+
+def order_of(seed: int, name: str, first: int, rows: int) -> pa.Array:
+    """Return the hashes of rows of an input, from row `first` on."""
+    return pa.array(_kernel.hash_numbers(first, rows, order_key(seed, name)))
 
 
 @dataclass(frozen=True)
@@ -141,9 +146,8 @@ class RunWriter:
         total = sum(self.buckets.numbers)
         self.weights, self.bytes = (array("Q", bytes(8 * total)) for _ in range(2))
 
-    def add(self, table: pa.Table, first: int, key: bytes) -> None:
-        """Add rows of an input, starting at row `first`."""
-        order = pa.array(_kernel.hash_numbers(first, table.num_rows, key))
+    def add(self, table: pa.Table, order: pa.Array) -> None:
+        """Add rows. `order`: their hashes."""
         self.held.append(table.append_column(ORDER, order))
         self.size += table.nbytes
         if self.size >= self.run_bytes:
@@ -155,7 +159,7 @@ class RunWriter:
         self.held, self.size, self.runs = [], 0, self.runs + 1
         split = table.column(SPLIT).combine_chunks()
         place = self.buckets.place(table.column(ORDER).combine_chunks(), split)
-        table = table.drop_columns([SPLIT])
+        table = table.drop_columns([name for name in (SPLIT, SOURCE) if name in table.column_names])
         indices = pc.array_sort_indices(place)
         ends = pc.run_end_encode(place.take(indices))
         segments = dict(zip(ends.values.to_pylist(), ends.run_ends.to_pylist(), strict=True))

@@ -10,7 +10,7 @@ import pytest
 from pipelines.encoding.resharding.shuffle import (
     Buckets,
     RunWriter,
-    order_key,
+    order_of,
     read_segments,
 )
 from pipelines.encoding.row_weights import SPLIT, WEIGHT
@@ -38,7 +38,7 @@ def buckets(tmp_path: Path) -> tuple[Buckets, str]:
     with NewFile(path, str(tmp_path)) as file:
         writer = RunWriter(file, Buckets.of(WEIGHTS, LIMITS), run_bytes=1)  # each table is a run
         for run in range(RUNS):
-            writer.add(table, run * ROWS, order_key(1, "a"))
+            writer.add(table, order_of(1, "a", run * ROWS, ROWS))
         writer.finish()
         file.put()
     return Buckets.of(WEIGHTS, LIMITS).written([path]), path
