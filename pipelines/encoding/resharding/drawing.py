@@ -107,8 +107,10 @@ def draw(
     names: Sequence[str],
     beam_args: Sequence[str],
 ) -> tuple[list[Drawn], Drawn]:
-    """Decide which rows of each source are drawn. Returns these, and the rows of no source. `names`:
-    names of the inputs.
+    """Decide which rows of each source are drawn. Returns these, and the rows of no source.
+
+    Args:
+        names: Names of the inputs.
 
     Raises InputError if a source is too small.
     """
