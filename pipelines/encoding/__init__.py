@@ -12,6 +12,7 @@ shards.py         the record of a shard, in its footer and in the manifest
 shard_names.py    the names of shards, and their splits
 columns.py        the columns of a shard
 row_weights.py    the weights of rows that will be resharded
+mix.py            the file of `--mix`
 card.py           the dataset card
 follow.py         the loop of `--follow`
 count_ids.py      the pipeline that counts the ids of a dataset

@@ -10,6 +10,7 @@
     schemas.py          one schema for several inputs
     reading.py          checks while inputs are read
     decompression.py    compressed text files
+    yaml_text.py        YAML whose values are texts
     batches.py          record batches as bytes and in files
     outputs.py          complete files or none
     publishing.py       several files together

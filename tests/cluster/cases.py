@@ -48,6 +48,7 @@ MANIFESTS = {"_manifest.json", ".manifest.json"}
 OF_THE_RUN = {"run.json", ".run.json"}  # the files that differ between runs
 
 LAYOUT, BPE, UNIGRAM = "encode, resharded", "train BPE in rounds", "train Unigram in rounds"
+MIXED = "encode, mixed"
 SUPERWORDS = "train superwords in rounds"
 JOBS: dict[str, tuple[str, ...]] = {
     "count": ("count", "text", "--merge", "words"),
@@ -59,6 +60,11 @@ JOBS: dict[str, tuple[str, ...]] = {
         *("encode", "text", "--tokenizer", "tokenizer", "--shuffle=1", "--pack", "--max-length=32"),
         *("--splits=train=0.9,test=0.1", "--shard-size=16KiB"),
     ),
+    MIXED: (
+        *("encode", "groups", "--tokenizer", "tokenizer", "--group-column=lang", "--shuffle=1"),
+        *("--mix=mix.yaml", "--tokens=20k", "--pack=best-fit", "--max-length=32"),
+        "--shard-size=16KiB",
+    ),
     BPE: ("train", "text", "--model=bpe", "--vocab-size=200", "--round-budget=0.5"),
     UNIGRAM: ("train", "text", "--model=unigram", "--vocab-size=300", "--round-budget=0.5"),
     SUPERWORDS: (
@@ -66,8 +72,8 @@ JOBS: dict[str, tuple[str, ...]] = {
         *("--vocab-size=400", "--superwords=60", "--min-pair-count=2", "--round-budget=0.5"),
     ),
 }
-"""Arguments of the jobs, without their outputs. `text`, `words` and `tokenizer` are places."""
-PLACES = ("text", "words", "tokenizer")
+"""Arguments of the jobs, without their outputs. Names in `PLACES` are places."""
+PLACES = ("text", "words", "tokenizer", "groups")
 STREAMS = {
     "stream of files": streams.files_as_they_come,
     "stream of Kafka": streams.messages_of_kafka,
@@ -206,6 +212,10 @@ class Bench:
         """Make the inputs, here and in stores, and run all jobs locally."""
         self.local.mkdir()
         write_shards(self.local / "text", english(3000), 8, ".parquet")
+        for seed, group in enumerate(("en", "de")):
+            write_shards(self.local / "groups" / f"lang={group}", english(600, seed), 3, ".jsonl")
+        sources = "[{group: en, weight: 1, max_repeats: 9}, {group: de, tokens: 5k}]"
+        (self.local / "mix.yaml").write_text(f"sources: {sources}")
         inputs = {"words": ("count", "text"), "tokenizer": ("train", "text", "--vocab-size=250")}
         for calls in (inputs, {f"expected {job}": args for job, args in JOBS.items()}):
             run = [self.start([*args, "--output", out], LOCAL) for out, args in calls.items()]

@@ -1,5 +1,5 @@
-"""Resharding: `encode` with `--shard-size`, `--pack`, `--shuffle`, `--splits` or `--format`. Shards
-are made from the rows of all inputs, not one from each.
+"""Resharding: `encode` with `--shard-size`, `--pack`, `--shuffle`, `--mix`, `--splits` or `--format`.
+Shards are made from the rows of all inputs, not one from each.
 
     inputs ─ encode ─▶ .shards/encoded ─ assign ─────────────────────▶ make ─▶ shards
                            └─ shuffle ─▶ .shards/buckets-… ─ assign ────┘
@@ -17,9 +17,10 @@ Imports go down this list only:
     reshard.py       the job: its steps, and what earlier runs have finished
     pipeline.py      its pipelines
     make_shards.py   the step that makes the shards of a task
+    drawing.py       which rows of a mix are drawn, and how often
     rows.py          the rows of a task, in order
     shuffle.py       a random order of the rows, and the files that bring rows into it
-    formats.py       the files of a shard: Parquet, Megatron's, datatrove's
+    formats.py       the files of a shard of ids: Megatron's, datatrove's, OLMo-core's
     packed_rows.py   rows of one length, filled across inputs
     assign.py        which rows go to which task: only arithmetic
 """
