@@ -1,4 +1,4 @@
-"""Resharding: `encode` with `--shard-size`, `--pack`, `--shuffle`, `--mix`, `--splits` or `--format`.
+"""Resharding: `encode` with `--shard-size`, `--pack`, `--shuffle`, `--mix`, `--splits`, `--format`.
 Shards are made from the rows of all inputs, not one from each.
 
     inputs ─ encode ─▶ .shards/encoded ─ assign ─────────────────────▶ make ─▶ shards
