@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 from pipelines.io import outputs
 from wordpiece_core import storage
 from wordpiece_core.errors import InputError, OutputError, opt
+from wordpiece_core.measures import RARE
 from wordpiece_core.storage import StoredFile
 
 KEY = b"wordpiece.token_counts"
 """The key of the metadata that marks the file. Its value is the digest of the tokenizer."""
-RARE = 100  # occurrences below which a model learns little about a token
 
 
 @dataclass(frozen=True)

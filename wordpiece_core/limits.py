@@ -32,7 +32,7 @@ class Limits:
     bucket_bytes: int = 12 << 20  # of a bucket of shuffled rows, by the weights of its rows
     large_buckets: int = 4  # buckets grow up to 4 × bucket_bytes for large datasets
     task_bytes: int = 8 << 20  # of the shards of a task, if shards are smaller
-    packed_ids: int = 16 << 20  # of a window of best-fit packing: 64 MiB
+    packed_ids: int = 8 << 20  # of a window of best-fit packing: about 100 MiB with its rows
 
     # Reading
     range_bytes: int = 4 << 20  # minimum bytes of input in an element of a job

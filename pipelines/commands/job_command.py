@@ -22,6 +22,7 @@ from pipelines.commands.options import (
     spelled_here,
     spelling,
     variable,
+    with_values,
 )
 from pipelines.options import BeamOptions, RunOptions
 from pipelines.progress import Progress, is_terminal, write_line
@@ -102,7 +103,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, with_values(self.options, args))
         except click.BadParameter as error:
             raise self._placed(ctx, error) from error
         except click.NoSuchOption as error:

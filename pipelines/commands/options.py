@@ -104,11 +104,23 @@ def _option(option: Option) -> SectionOption:
     else:
         names = f"--{name}"
         more |= {"type": Value(option.kind), "multiple": option.is_list, "metavar": option.metavar}
-        if option.may_be_bare:
-            more |= {"is_flag": False, "flag_value": "true"}
         if default and not option.is_required:
             more["show_default"] = option.show(default)
     return SectionOption([option.name, names], section=option.section, **more)
+
+
+def with_values(options: Sequence[type[Options]], args: Sequence[str]) -> list[str]:
+    """Return arguments in which an option that may have a value has one: `--pack` before INPUT
+    becomes `--pack=true`."""
+    known = (option for kind in options for option in declared(kind))
+    bare = {switch(o.name): o.choices for o in known if o.may_be_bare}
+    end = args.index("--") if "--" in args else len(args)
+    found = list(args)
+    for at, arg in enumerate(args[:end]):
+        has_value = at + 1 < end and args[at + 1] in bare.get(arg, ())
+        if arg in bare and not has_value:
+            found[at] = f"{arg}=true"
+    return found
 
 
 def variable(ctx: click.Context, name: str | None) -> str:

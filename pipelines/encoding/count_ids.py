@@ -19,12 +19,14 @@ import pyarrow.parquet as pq
 
 from pipelines.beam import run_plan
 from pipelines.encoding.dataset import Dataset
+from pipelines.encoding.options import BEST_FIT
 from pipelines.encoding.shard_names import has_ids
 from pipelines.encoding.shard_writer import IDS
 from pipelines.io import outputs
 from pipelines.io.reading import bad_data
 from pipelines.progress import Progress, add_metrics
 from wordpiece_core import Tokenizer, storage
+from wordpiece_core.errors import OptionError, opt
 from wordpiece_core.storage import StoredFile
 
 READ_IDS = 1 << 20  # ids that are counted together: 8 MiB as numbers of NumPy
@@ -48,7 +50,12 @@ def count_ids(
     progress: Progress,
 ) -> np.ndarray:
     """Return the number of occurrences of each id in a dataset, without padding."""
-    work, size = dataset.work, len(tokenizer)
+    work, size, padding = dataset.work, len(tokenizer), manifest["padding_tokens"]
+    if padding is None and _is_padded(dataset.job["options"]):
+        raise OptionError(
+            f"{dataset.path}: was encoded by an earlier version, which did not count padding;"
+            f" {opt.token_counts} needs a new dataset"
+        )
     work.claim()
     dtype = manifest.get("dtype")
     shards = [CountedShard(s["name"], dtype) for s in manifest["shards"] if has_ids(s["name"])]
@@ -67,9 +74,13 @@ def count_ids(
     counts: np.ndarray = np.load(io.BytesIO(storage.read_bytes(work.place(SUM))))
     fill_id = tokenizer.fill_id
     if fill_id is not None:
-        counts[fill_id] -= manifest["padding_tokens"]
+        counts[fill_id] -= padding or 0
     work.delete()
     return counts
+
+
+def _is_padded(options: Mapping[str, Any]) -> bool:
+    return bool(options.get("padding")) or options.get("pack") == BEST_FIT
 
 
 @dataclass

@@ -29,8 +29,10 @@ from typing import Any
 
 from pipelines.encoding.card import CARD, dataset_card, is_replaceable
 from pipelines.encoding.shards import (
+    LATER,
     SHARD_SUMS,
     SUMS,
+    UNKNOWN,
     ShardError,
     ShardRecord,
     ShardResult,
@@ -163,10 +165,13 @@ class Dataset:
                 f"{path}: contains shards of another version of wordpiece-beam; choose another"
                 " output directory"
             )
-        own, others = self.job["options"], options if isinstance(options, dict) else {}
+        own, others = map(_flat, (self.job["options"], options))
         for name in [*own, *others]:
             given, before = own.get(name), others.get(name)
             if given != before:
+                if name == "mix" and given and before:  # name the source that differs
+                    pairs = zip(before, given, strict=False)
+                    before, given = next((p for p in pairs if p[0] != p[1]), (before, given))
                 was, now = ("default" if v is None else short(v) for v in (before, given))
                 raise OptionError(
                     f"{path}: contains shards with another {name} ({was}, now {now});"
@@ -177,6 +182,13 @@ class Dataset:
     def footer_job(self) -> dict[str, Any]:
         """The job as footers have it."""
         return {"format": FORMAT, **self.job}
+
+
+def _flat(options: Any) -> dict[str, Any]:
+    """Return options with the options of the layout among them."""
+    found = {**options} if isinstance(options, dict) else {}
+    layout = found.pop("layout", None)
+    return found | (layout if isinstance(layout, dict) else {})
 
 
 def kept_tokenizer(path: str) -> Tokenizer | None:
@@ -391,33 +403,41 @@ def complete(dataset: Dataset, contents: Contents, tokenizer: Tokenizer) -> dict
     return manifest_of(dataset, contents)
 
 
-def derived_measures(totals: Mapping[str, int], options: Mapping[str, Any]) -> dict[str, float]:
-    """Return the tokens of words per byte of text, and the share of ids that are padding."""
-    padding = totals["padding_tokens"]
-    ids = totals["rows"] * options["max_length"] if options.get("pack") else 0
-    return {
-        "tokens_per_byte": round(totals["word_tokens"] / max(totals["bytes"], 1), 6),
-        "padding_share": round(padding / max(ids or totals["tokens"] + padding, 1), 6),
-    }
-
-
 def manifest_of(dataset: Dataset, contents: Contents) -> dict[str, Any]:
     """Return the manifest of a dataset with these contents."""
     shards = [to_dict(contents.results[name]) for name in sorted(contents.results)]
     errors = [to_dict(contents.errors[name]) for name in sorted(contents.errors)]
-    totals: dict[str, int] = {name: sum(shard[name] for shard in shards) for name in SUMS}
+    totals: dict[str, Any] = {name: _sum(shards, name) for name in SUMS}
     more: dict[str, Any] = {}
+    records = shards
     if contents.sources is not None:
-        more["sources"] = [to_dict(source, ShardResult) for source in contents.sources]
-        of_shards = SHARD_SUMS | {"padding_tokens"}
+        records = more["sources"] = [to_dict(source, ShardResult) for source in contents.sources]
+        of_shards = SHARD_SUMS
         if contents.mix is not None:  # rows of the inputs are left out, and repeated
-            of_shards |= {"tokens", "unknown_tokens"}
+            of_shards = SHARD_SUMS | {"tokens", "unknown_tokens"}
             more["mix"] = contents.mix
         for name in totals.keys() - of_shards:
-            totals[name] = sum(getattr(source, name) for source in contents.sources)
-        totals["padding_tokens"] += sum(source.padding_tokens for source in contents.sources)
-    records = contents.sources or contents.results.values()
-    totals["longest_text"] = max((record.longest_text for record in records), default=0)
-    shares = derived_measures(totals, dataset.job["options"])
-    state = {"format": FORMAT, **dataset.job, **totals, **shares, **more}
+            both = [*records, *shards] if name == "padding_tokens" else records
+            totals[name] = _sum(both, name)
+    lengths = [record["longest_text"] for record in records]
+    totals["longest_text"] = None if UNKNOWN in lengths else max(lengths, default=0)
+    totals["tokens_per_byte"] = round(totals["word_tokens"] / max(totals["bytes"], 1), 6)
+    totals["padding_share"] = _padding_share(totals, dataset.job["options"])
+    state = {"format": FORMAT, **dataset.job, **totals, **more}
     return state | {"shards": shards, "errors": errors}
+
+
+def _sum(records: Sequence[Mapping[str, Any]], name: str) -> int | None:
+    """Return the sum of a count; None if a record of an earlier version lacks it."""
+    counts = [record[name] for record in records]
+    return None if name in LATER and UNKNOWN in counts else sum(counts)
+
+
+def _padding_share(totals: Mapping[str, Any], options: Mapping[str, Any]) -> float | None:
+    """Return the share of ids that are padding."""
+    padding: int | None = totals["padding_tokens"]
+    if padding is None:
+        return None
+    ids: int = totals["rows"] * options["max_length"] if options.get("pack") else 0
+    share: float = round(padding / max(ids or totals["tokens"] + padding, 1), 6)
+    return share

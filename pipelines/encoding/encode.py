@@ -15,6 +15,7 @@ shards of their rows. Following (`pipelines.encoding.follow`) is a loop around t
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -44,7 +45,6 @@ from pipelines.token_counts import check_place, write_counts
 from wordpiece_core import Tokenizer
 from wordpiece_core.errors import InputError, OptionError, opt
 from wordpiece_core.option_types import path, paths
-from wordpiece_core.uri import absolute
 
 MAX_UNKNOWN = 0.9  # share of unknown tokens of a dataset above which there is an error
 MIN_TOKENS = 10  # tokens of a dataset for which this is an error
@@ -104,32 +104,31 @@ class EncodeJob:
         """The digest of the tokenizer of ids that are decoded, as an option of the job."""
         return {} if self.source is None else {FROM_TOKENIZER: self.source.digest}
 
-    def _located(self, places: Sequence[str]) -> tuple[str, ...]:
-        """Return inputs of a mix as workers need them."""
-        return tuple(map(absolute, places)) if self.options.beam_args else tuple(places)
-
-    def source_numbers(self) -> dict[str, int]:
-        """Return the number of the source of each input of a mix, by path. Raises OptionError for
-        an input of two sources."""
-        found: dict[str, int] = {}
-        for number, source in enumerate(self.mix.sources if self.mix else ()):
-            for file in inputs.resolve(self._located(source.inputs), [self.output]):
-                if found.setdefault(file.path, number) != number:
-                    raise OptionError(
-                        f"{file.path}: is in two sources of {opt.mix}; leave it in one"
-                    )
-        return found
-
     def files(self, *, may_be_empty: bool = False) -> list[InputFile]:
         """List the inputs. Their shards have distinct names."""
         own, quoting = [self.output], not self.options.no_quoting
-        given = paths(self.options.inputs)
-        if self.mix is not None and not self.mix.groups:
-            given = self._located(self.mix.inputs)
+        if self.options.token_counts is not None:
+            own.append(path(self.options.token_counts))
+        given = self.mix.inputs if self.mix and self.mix.inputs else paths(self.options.inputs)
         found = inputs.resolve(given, own, may_be_empty=may_be_empty, quoting=quoting)
         if not self.options.follow:  # the splits of later files are not known
             found = inputs.with_splits_in_names(found)
         return inputs.disambiguated(found)
+
+    def sources_of(self, files: Sequence[InputFile]) -> dict[str, int] | None:
+        """Return the number of the source of each input, by path; None unless inputs are sources.
+        Raises OptionError for an input of two sources."""
+        if self.mix is None or self.mix.groups:
+            return None
+        found: dict[str, int] = {}
+        with warnings.catch_warnings(action="ignore"):  # of files that are skipped, as before
+            for number, source in enumerate(self.mix.sources):
+                for file in inputs.resolve(source.inputs, [self.output]):
+                    if found.setdefault(file.path, number) != number:
+                        raise OptionError(
+                            f"{file.path}: is in two sources of {opt.mix}; leave it in one"
+                        )
+        return {file.path: found[file.path] for file in files if file.path in found}
 
 
 def encode_job(options: EncodeOptions, progress: Progress, log: FollowLog | None = None) -> Encoded:

@@ -121,4 +121,4 @@ class _Commits:
 
 
 def _totals(manifest: Mapping[str, Any]) -> dict[str, int]:
-    return {"files": len(manifest["shards"])} | {name: manifest.get(name, 0) for name in SUMS}
+    return {"files": len(manifest["shards"])} | {name: manifest.get(name) or 0 for name in SUMS}

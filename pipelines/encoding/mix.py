@@ -69,11 +69,10 @@ class Mix:
         """The inputs of all sources."""
         return tuple(place for source in self.sources for place in source.inputs)
 
-    def to_list(self) -> list[dict[str, Any]]:
-        """Return the sources as values that JSON can hold."""
+    def to_list(self) -> list[str]:
+        """Return the sources as texts, for the options of the dataset."""
         return [
-            {"source": s.name, "tokens": s.tokens, "max_repeats": s.max_repeats}
-            for s in self.sources
+            f"{s.tokens} tokens (max_repeats {s.max_repeats}) of {s.name}" for s in self.sources
         ]
 
 
@@ -100,6 +99,9 @@ def read_mix(place: str, tokens: int | None) -> Mix:
         if groups.count(group) > 1:
             raise OptionError(f"{place}: the group {group!r} is in two sources; join them")
     budgets = _budgets(place, parts, tokens)
+    for number, budget in enumerate(budgets, 1):
+        if not budget:
+            raise OptionError(f"{place}: source {number}: its weight gives no token; raise it")
     return Mix(
         [
             Source(part.inputs, part.group, budget, part.max_repeats)
@@ -131,6 +133,10 @@ class _Part:
             found = () if inputs is None else paths(inputs)
         except ValueError as error:
             raise OptionError(f"{place}: inputs: {error}") from error
+        if not (found or group):
+            raise OptionError(f"{place}: has no inputs; name files, globs or directories")
+        if group == "":
+            raise OptionError(f"{place}: group: is empty; name a value of the column")
         if group is not None and not isinstance(group, str):
             raise OptionError(f"{place}: group: {shown(group)} is not a single value")
         return cls(
@@ -177,8 +183,8 @@ def _budgets(place: str, parts: Sequence[_Part], tokens: int | None) -> list[int
     rest = tokens - fixed
     if rest < 0 or (rest and not whole) or (whole and not rest):
         raise OptionError(
-            f"{opt.tokens}: {tokens:,} is not what the sources of {place} add up to"
-            f" ({fixed:,}{' and more' if whole else ''})"
+            f"{opt.tokens}: is {tokens:,}, but the sources of {place} add up to {fixed:,}"
+            f"{' and more' if whole else ''}"
         )
     found, before = [], Fraction(0)
     for part, weight in zip(parts, weights, strict=True):

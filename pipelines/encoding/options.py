@@ -110,8 +110,8 @@ class ShardOptions(CsvOptions, EncodingOptions, section=OUTPUT):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.ids_column is not None:
-            for name in ("text_column", "text_pair_column"):
-                if getattr(self, name) not in (None, "text"):
+            for name, usual in (("text_column", "text"), ("text_pair_column", None)):
+                if getattr(self, name) != usual:
                     raise OptionError(f"{opt[name]}: cannot be combined with {opt.ids_column}")
         if not self.pack:
             return

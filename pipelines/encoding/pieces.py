@@ -12,11 +12,21 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.encoding.options import ShardOptions
 from pipelines.io.inputs import TextBatch
 from wordpiece_core import EncodingOptions
 from wordpiece_core._kernel import Chunks, Pages
 
 BYTES_PER_ROW = 16  # size of a row without text
+
+
+def packed_pieces(packed: pa.Table, options: ShardOptions) -> Iterator[pa.Table]:
+    """Yield packed rows. A window of best-fit packing is divided, because it is large."""
+    rows = max(packed.num_rows, 1)
+    if options.is_best_fit and options.max_length:
+        rows = max(options.limits.piece_bytes // (4 * options.max_length), 1)
+    for first in range(0, max(packed.num_rows, 1), rows):
+        yield packed.slice(first, rows)
 
 
 def max_ids(batch: TextBatch, encoding: EncodingOptions) -> pa.Array:

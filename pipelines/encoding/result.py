@@ -9,8 +9,9 @@ from pipelines.encoding.shard_names import has_ids
 from pipelines.encoding.shards import MEASURES, SUMS, BadInput
 from pipelines.io.reader import warnings_of_text
 from pipelines.summary import corpus_lines, counted, token_lines
-from pipelines.token_counts import RARE, TokenCounts
+from pipelines.token_counts import TokenCounts
 from wordpiece_core.errors import opt
+from wordpiece_core.measures import RARE
 from wordpiece_core.summary import Summarized
 
 MANY_UNKNOWN = 0.01  # share of [UNK] above which there is a warning
@@ -109,8 +110,8 @@ class Encoded(Summarized):
             if source["source"] is not None:
                 repeats, own = source["repeats"], source["source_tokens"]
                 lines.append(
-                    f"source {source['source']}: {source['tokens']:,} tokens, {repeats:.2f} times"
-                    f" its {own:,}"
+                    f"source {source['source']}: {source['tokens']:,} of {own:,} tokens"
+                    f" ({repeats:.2f} repeats)"
                 )
         if found := self.token_counts:
             lines += [
@@ -142,7 +143,7 @@ class Encoded(Summarized):
                 f" are; some readers refuse them ({opt.keep_columns} leaves columns out)"
             )
         found += [
-            f"{source['source_tokens']:,} tokens are of groups that {opt.mix} does not name"
+            f"{source['source_tokens']:,} tokens of groups that are not in {opt.mix} were left out"
             for source in manifest.get("mix") or ()
             if source["source"] is None
         ]

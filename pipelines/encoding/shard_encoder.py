@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pipelines.encoding.columns import added_schema, columns_digest, storing, text_columns
 from pipelines.encoding.options import ShardOptions
-from pipelines.encoding.pieces import Part, piece_ends
+from pipelines.encoding.pieces import Part, packed_pieces, piece_ends
 from pipelines.encoding.row_weights import RowWeights
 from pipelines.encoding.shard_writer import IDS
 from pipelines.encoding.shards import SUMS, ShardResult, WeightedResult, source_of
@@ -163,12 +163,13 @@ class ShardEncoder:
             self._count(piece, batch)
             table = self.packer.add(batch.table.column(IDS), piece.first_row)
             rows += table.num_rows
-            yield Part(piece.begins, table)
+            for number, some in enumerate(packed_pieces(table, self.options)):
+                yield Part(piece.begins and not number, some)
         last = self.packer.finish()
         self.sums["rows"] = rows + last.num_rows
         self.sums["dropped_tokens"] = self.packer.dropped
         self.sums["padding_tokens"] = self.packer.padding
-        yield Part(False, last)
+        yield from (Part(False, some) for some in packed_pieces(last, self.options))
 
     def _count(self, piece: TextBatch, batch: EncodedTable) -> None:
         shown = {

@@ -34,7 +34,8 @@ def shard_files(format: str, shard: str) -> list[str]:
 
 def has_ids(name: str) -> bool:
     """Return True for the file of a shard that has the ids."""
-    return not name.endswith(_SECOND_FILES) and DOCUMENT_OFFSETS not in name.split("/")[:-1]
+    is_offsets = name.endswith(".npy") and name.split("/")[-2:-1] == [DOCUMENT_OFFSETS]
+    return not is_offsets and not name.endswith(_SECOND_FILES)
 
 
 def shard_name(split: str, number: int, shards: int) -> str:

@@ -152,20 +152,21 @@ _KINDS = {
     kind: {field.name for field in fields(kind)}
     for kind in (ShardResult, WeightedResult, ShardError)
 }
-_ADDED = {"padding_tokens", "longest_text", "changed_texts"}
-"""Fields that records of earlier versions do not have."""
+LATER = {"padding_tokens", "longest_text", "changed_texts"}
+"""Counts that records of earlier versions do not have. They are `UNKNOWN` then."""
+UNKNOWN = -1
 _TYPES = {"str": str, "int": int, "dict[str, Any]": dict, "list[int]": list}
 
 
 def from_dict(value: dict[str, Any]) -> Any:
     """Return a record, if a JSON object is one, else the object. (Records take less memory.)"""
-    kinds = (kind for kind, names in _KINDS.items() if names - value.keys() <= _ADDED)
+    kinds = (kind for kind, names in _KINDS.items() if names - value.keys() <= LATER)
     kind = next((kind for kind in kinds if value.keys() <= _KINDS[kind]), None)
     if kind is None:
         return value
+    value = dict.fromkeys(LATER & _KINDS[kind], UNKNOWN) | value
     types = ((field.name, _TYPES.get(str(field.type), object)) for field in fields(kind))
-    has_types = all(isinstance(value.get(name, 0), of) for name, of in types)
-    return kind(**value) if has_types else value
+    return kind(**value) if all(isinstance(value[name], of) for name, of in types) else value
 
 
 def checked(values: Any, path: str, kind: type[Record] | tuple[type[Record], ...]) -> list[Record]:

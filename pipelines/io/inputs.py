@@ -67,7 +67,9 @@ MAX_PIECES = 4  # pieces of a row group; each decodes the rows before it too
 def _reader(file: InputFile, columns: TextColumns, limits: Limits) -> Reader:
     """Return the reader of a file. A group that is a key in its name is not read from the file."""
     if columns.has_ids and file.format not in WITH_LISTS:
-        raise ColumnError(f"{file.path}: ids are read from Parquet, Arrow and Feather only")
+        raise ColumnError(
+            f"{file.path}: ids are read from Parquet, Arrow and Feather only; convert the file"
+        )
     keys = dict(file.keys)
     own = replace(columns, group=None) if columns.group in keys else columns
     reader = READERS[file.format](file, own)

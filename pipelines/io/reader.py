@@ -256,15 +256,9 @@ class Reader(ABC):
         self, table: pa.Table, most_bytes: int
     ) -> Iterator[tuple[pa.Table, dict[str, pa.ChunkedArray]]]:
         """Yield the table, or its parts if it has more than `most_bytes` of text, and the texts."""
-        if not table.num_rows:
-            return
-        texts = {name: self._plain_text(table, name) for name in self.columns.names}
-        if table.num_rows == 1 or max(map(text_bytes, texts.values())) <= most_bytes:
-            yield table, texts
-            return
-        half = table.num_rows // 2
-        yield from self._pieces(table[:half], most_bytes)
-        yield from self._pieces(table[half:], most_bytes)
+        if table.num_rows:
+            texts = {name: self._plain_text(table, name) for name in self.columns.names}
+            yield from _halves(table, texts, most_bytes)
 
     def _plain_text(self, table: pa.Table, name: str) -> pa.ChunkedArray:
         """Return the column of a text as strings, or as bytes if it may not be UTF-8."""
@@ -317,6 +311,19 @@ class Reader(ABC):
             return None
         (value,) = self.group
         return pa.repeat(pa.scalar(None if value is None else str(value), pa.string()), rows)
+
+
+def _halves(
+    table: pa.Table, texts: dict[str, pa.ChunkedArray], most_bytes: int
+) -> Iterator[tuple[pa.Table, dict[str, pa.ChunkedArray]]]:
+    """Yield a table and its texts, or halves of both until they have at most `most_bytes`."""
+    if table.num_rows == 1 or max(map(text_bytes, texts.values())) <= most_bytes:
+        yield table, texts
+        return
+    half = table.num_rows // 2
+    for first, end in ((0, half), (half, table.num_rows)):
+        some = {name: column.slice(first, end - first) for name, column in texts.items()}
+        yield from _halves(table.slice(first, end - first), some, most_bytes)
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

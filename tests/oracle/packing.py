@@ -86,7 +86,8 @@ def pack_best_fit(
 
     A document that is longer than a body is split. The parts, the longest first, go into the
     sequence with the least room that is enough, and among these into the one filled last. After
-    ``window`` ids all sequences are closed. They are in the order of their longest parts.
+    ``window`` ids, and 24 for each document, all sequences are closed. They are in the order of
+    their longest parts.
     """
     first = [] if cls_id is None else [PackedToken(cls_id, None, True)]
     separator = [] if sep_id is None else [PackedToken(sep_id, None, True)]
@@ -94,6 +95,7 @@ def pack_best_fit(
     length = max_length - len(first) - len(last)
     done: list[PackedSequence] = []
     parts: list[list[PackedToken]] = []
+    held = 0
 
     def close() -> None:
         bodies: list[list[int]] = []  # in the order in which they were filled
@@ -114,8 +116,10 @@ def pack_best_fit(
         ends = {*range(own[0]), *range(len(ids or ()) - own[1], len(ids or ()))}
         tokens = [PackedToken(token_id, row, i in ends) for i, token_id in enumerate(ids or ())]
         parts += [tokens[at : at + length] for at in range(0, len(tokens), length)]
-        if sum(map(len, parts)) >= window:
+        held += len(tokens) + 24 if tokens else 0
+        if held >= window:
             close()
+            held = 0
     close()
     return done
 

@@ -45,7 +45,7 @@ class Packer:
     [[1, 3, 3, 4, 2]]
     >>> packer = Packer(tok, EncodingOptions(max_length=7), best_fit=True)
     Traceback (most recent call last):
-    wordpiece_core.errors.OptionError: pack: the vocabulary has no pad_token to fill rows with
+    wordpiece_core.errors.OptionError: pack: the vocabulary has neither a pad_token nor an ...
     """
 
     def __init__(
@@ -59,7 +59,10 @@ class Packer:
         if best_fit:
             pad_id = tokenizer.fill_id
             if pad_id is None:
-                raise OptionError(f"{opt.pack}: the vocabulary has no pad_token to fill rows with")
+                raise OptionError(
+                    f"{opt.pack}: the vocabulary has neither a pad_token nor an eos_token to fill"
+                    " rows with; choose another tokenizer, or concat"
+                )
         cls_id, sep_id = (None, None) if options.marks_boundaries else _frame(tokenizer)
         self._kernel = _kernel.Packer(
             window=options.limits.packed_ids if best_fit else None,

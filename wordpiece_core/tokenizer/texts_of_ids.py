@@ -82,7 +82,8 @@ class TextsOfIds:
         for worst in (numbers.min(initial=0), numbers.max(initial=0)):
             if not 0 <= worst < len(self.tokenizer):
                 raise InputError(
-                    f"id {worst} is not in the vocabulary of {len(self.tokenizer):,} tokens"
+                    f"id {worst} is not in the vocabulary of {len(self.tokenizer):,} tokens; choose"
+                    " the tokenizer that made the ids"
                 )
         return offsets, numbers.astype(np.int32)
 
@@ -93,8 +94,8 @@ class TextsOfIds:
         has_any = first < last
         starts, ends = kept[first[has_any]], kept[last[has_any] - 1] + 1
         steps = np.zeros(len(ids) + 1, np.int8)
-        np.add.at(steps, starts, 1)
-        np.add.at(steps, ends, -1)
+        steps[starts] += 1  # starts are distinct, and so are ends
+        steps[ends] -= 1
         lengths = np.zeros(len(offsets) - 1, np.int64)
         lengths[has_any] = ends - starts
         is_inside = np.cumsum(steps[:-1], dtype=np.int8) > 0

@@ -1,7 +1,7 @@
 """Draw the rows of a mix, until the tokens of each source reach its number.
 
-The rows of a source are in the order of a hash, and the first ones are drawn, as often as all rows
-are repeated and once more. The last row that is drawn is found in two passes over the numbers of
+All rows of a source are drawn a number of times, and the first ones in the order of a hash once
+more. The last of these is found in two passes over the numbers of
 tokens: the first adds them up by ranges of hashes, the second reads the hashes of one range.
 """
 
@@ -123,8 +123,10 @@ def draw(
     for number, source in enumerate(sources):
         tokens, rows = sums.get(number, np.zeros((2, RANGES), np.int64))
         total = int(tokens.sum())
-        copies, rest = divmod(source.tokens, total) if total else (0, source.tokens)
-        if copies + bool(rest) > source.max_repeats or not total:
+        copies, rest = divmod(source.tokens, max(total, 1))
+        if not total:
+            raise InputError(f"the source {source.name} has no tokens; remove it, or add text")
+        if copies + bool(rest) > source.max_repeats:
             raise _too_small(source, total)
         found.append(Drawn(copies, -1, copies * total, copies * int(rows.sum()), total))
         if rest:
@@ -154,9 +156,9 @@ def draw(
 def _too_small(source: Source, total: int) -> InputError:
     short = source.tokens - total * source.max_repeats
     return InputError(
-        f"the source {source.name} has {total:,} tokens, and {source.max_repeats} of each row are"
-        f" {short:,} tokens short of {source.tokens:,}; add text, lower its share, or raise"
-        " max_repeats"
+        f"the source {source.name} has {total:,} tokens, so {source.max_repeats} of each row give"
+        f" {total * source.max_repeats:,}, {short:,} fewer than {source.tokens:,}; add text, lower"
+        " its share, or raise max_repeats"
     )
 
 
@@ -246,12 +248,16 @@ class _ReadRange(_Read):
     ranges: Mapping[int, int]
 
     def process(self, item: DrawInput) -> Iterator[tuple[int, np.ndarray]]:
+        parts: dict[int, list[np.ndarray]] = {}
         for keys, tokens, sources in self.rows(item):
             ranges = keys >> np.uint64(64 - RANGE_BITS)
             for source, wanted in self.ranges.items():
                 mine = (sources == source) & (ranges == wanted)
                 if mine.any():
-                    yield source, np.stack([keys[mine], tokens[mine].astype(np.uint64)])
+                    found = np.stack([keys[mine], tokens[mine].astype(np.uint64)])
+                    parts.setdefault(source, []).append(found)
+        for source, some in parts.items():
+            yield source, np.concatenate(some, axis=1)
 
 
 class _AddSums(beam.CombineFn):
@@ -277,7 +283,8 @@ class _Join(beam.CombineFn):
         return []
 
     def add_input(self, parts: list[np.ndarray], item: np.ndarray) -> list[np.ndarray]:
-        return [*parts, item]
+        parts.append(item)
+        return parts
 
     def merge_accumulators(self, lists: Iterable[list[np.ndarray]]) -> list[np.ndarray]:
         return [part for parts in lists for part in parts]

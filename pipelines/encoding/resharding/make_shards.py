@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.encoding.columns import added_schema, storing, text_columns
-from pipelines.encoding.pieces import Part
+from pipelines.encoding.pieces import Part, packed_pieces
 from pipelines.encoding.resharding.assign import ShardTask
 from pipelines.encoding.resharding.formats import IdFiles
 from pipelines.encoding.resharding.packed_rows import PackedRows, packed_schema
@@ -162,26 +162,24 @@ class TaskRows:
     def _packed(self, packer: PackedRows) -> Iterator[pa.Table]:
         for table in self._read():
             self.packed.update(self.counted(table))
-            yield from self._pieces(packer.add(table))
-        yield from self._pieces(packer.finish())
+            yield packer.add(table)
+        yield packer.finish()
         self.packed["dropped_tokens"] = packer.dropped
-
-    def _pieces(self, packed: pa.Table) -> Iterator[pa.Table]:
-        """Yield packed rows. A window of best-fit packing is divided, because it is large."""
-        options = self.target.options
-        rows = max(packed.num_rows, 1)
-        if options.is_best_fit and options.max_length:
-            rows = max(options.limits.piece_bytes // (4 * options.max_length), 1)
-        for first in range(0, max(packed.num_rows, 1), rows):
-            yield packed.slice(first, rows).cast(self.schema)
 
     def until(self, weight: float) -> Iterator[pa.Table]:
         """Yield the next rows, until rows of this weight have been read. A shard has all rows of
         its texts if these stay complete."""
         while self.weight < weight and (table := next(self._tables, None)) is not None:
-            yield table
+            yield from self._pieces(table)
         if self._packer is not None and self.target.options.is_best_fit:
             yield from self._pieces(self._packer.finish())
+
+    def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
+        if self._packer is None:
+            yield table
+            return
+        for piece in packed_pieces(table, self.target.options):
+            yield piece.cast(self.schema)
 
     @cached_property
     def schema(self) -> pa.Schema:

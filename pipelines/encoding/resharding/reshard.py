@@ -58,7 +58,7 @@ from pipelines.io.datasets_files import USUAL_SPLITS, splits
 from pipelines.io.inputs import InputFile
 from pipelines.io.schemas import joined_schema
 from wordpiece_core import Tokenizer, __version__, storage
-from wordpiece_core.errors import OptionError, OutputError, opt
+from wordpiece_core.errors import InputError, OptionError, OutputError, opt
 from wordpiece_core.storage import in_parallel
 
 WORK_COMPRESSION: Final = "lz4"  # of encoded inputs, which are soon deleted
@@ -76,15 +76,17 @@ def reshard_rows(job: EncodeJob) -> Encoded:
     OptionError if the output has a dataset of other inputs."""
     dataset, files = _dataset(job), job.files()
     splits = InputSplits.of(files, job.options)
+    numbers = _source_numbers(job, files, splits)
     contents = read_contents(dataset, _made_records(dataset))
     _check_same_inputs(job.output, contents, splits.names, files)
+    _check_same_sources(job.output, contents, numbers)
     if contents.is_committed:
         manifest = complete(dataset, contents, job.tokenizer)
         kept = sum(has_ids(name) for name in contents.finished)
         by_name = {splits.names[file.path]: file for file in files}
         bad = [BadInput(by_name[name], error) for name, error in sorted(contents.errors.items())]
     else:
-        manifest, kept, bad = _reshard(job, dataset, contents, files, splits)
+        manifest, kept, bad = _reshard(job, dataset, contents, files, splits, numbers)
     warnings = _split_warnings(job.options, manifest, splits)
     warnings += card_warnings(dataset.place(CARD), dataset.card)
     return Encoded(job.output, manifest, kept, 0, bad, warnings)
@@ -105,6 +107,7 @@ def _reshard(
     contents: Contents,
     files: Sequence[InputFile],
     splits: InputSplits,
+    numbers: Mapping[str, int] | None,
 ) -> tuple[dict[str, Any], int, list[BadInput]]:
     """Run the steps that earlier runs have not finished. Returns the manifest, the number of shards
     that existed, and the inputs that cannot be encoded."""
@@ -115,9 +118,14 @@ def _reshard(
     dataset.begin(job.tokenizer, job.source)
     sources, bad = _encode_inputs(job, dataset, files)
     check_unknown(job, sources)
-    target = _target(job, dataset, sources, splits)
+    target = _target(job, dataset, sources, splits, numbers)
     contents = _without_others(target, contents)
-    target, mix = _draw(job, target, sources, files, splits)
+    try:
+        target, mix = _draw(job, target, sources)
+    except InputError as error:
+        names = ", ".join(each.error.input for each in bad[:3])
+        left_out = f" (inputs that cannot be read: {names})" if bad else ""
+        raise InputError(f"{error.template}{left_out}") from error
     if job.options.shuffle is not None and sources:
         target = _shuffle(job, target, sources)
     tasks = _tasks(job, target, sources)
@@ -128,7 +136,7 @@ def _reshard(
     kept = sum(bool(result.rows) for result in results.values())
     if missing:
         threads = encoding_threads(job.options)
-        with job.progress.stage("reshard", "rows", sum(source.input_rows for source in sources)):
+        with job.progress.stage("reshard", "rows", _rows(target, sources)):
             made = make_shards(target, missing, threads, job.options.beam_args)
         results |= {result.name: result for result in made}
     errors = {each.error.name: each.error for each in bad}  # without errors of earlier runs
@@ -191,6 +199,30 @@ def _check_same_inputs(
             f"{output}: contains a dataset that also has the rows of {known[name].input};"
             " pass that input again, or choose another directory"
         )
+
+
+def _source_numbers(
+    job: EncodeJob, files: Sequence[InputFile], splits: InputSplits
+) -> dict[str, int] | None:
+    """Return the number of the source of each encoded input, by name."""
+    found = job.sources_of(files)
+    if found is None:
+        return None
+    missing = [file.path for file in files if file.path not in found]
+    if missing:
+        raise OptionError(f"{missing[0]}: appeared while the inputs were listed; run the job again")
+    return {splits.names[file.path]: found[file.path] for file in files}
+
+
+def _check_same_sources(output: str, contents: Contents, numbers: Mapping[str, int] | None) -> None:
+    """Raise OptionError if an input of a complete dataset was in another source of the mix."""
+    for number, record in enumerate(contents.mix or ()):
+        for name in record.get("inputs", ()):
+            if (numbers or {}).get(name, number) != number:
+                raise OptionError(
+                    f"{output}: {name} was in the source {record['source']} of {opt.mix}, and is in"
+                    " another one now; choose another directory"
+                )
 
 
 def _encode_inputs(
@@ -260,7 +292,11 @@ def _row_weights(job: EncodeJob, dataset: Dataset) -> RowWeights:
 
 
 def _target(
-    job: EncodeJob, dataset: Dataset, sources: Sequence[WeightedResult], splits: InputSplits
+    job: EncodeJob,
+    dataset: Dataset,
+    sources: Sequence[WeightedResult],
+    splits: InputSplits,
+    source_numbers: Mapping[str, int] | None,
 ) -> Target:
     """Return how shards are made of the encoded inputs."""
     options, tokenizer = job.options, _tokenizer_name(job.options.tokenizer)
@@ -275,6 +311,8 @@ def _target(
     }
     if splits.are_kept:
         identity["splits"] = [splits.by_input[source.name] for source in sources]
+    if source_numbers is not None:
+        identity["mix"] = [source_numbers[source.name] for source in sources]
     if options.format == DS:  # its files name the tokenizer
         identity["name"] = tokenizer
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
@@ -292,6 +330,10 @@ def _target(
         input_splits=tuple(numbers[splits.by_input[source.name]] for source in sources)
         if splits.are_kept
         else None,
+        input_sources=None
+        if source_numbers is None
+        else tuple(source_numbers[source.name] for source in sources),
+        has_groups=job.mix is not None and bool(job.mix.groups),
     )
 
 
@@ -321,31 +363,30 @@ def _schema(source: WeightedResult) -> pa.Schema:
 
 
 def _draw(
-    job: EncodeJob,
-    target: Target,
-    sources: Sequence[WeightedResult],
-    files: Sequence[InputFile],
-    splits: InputSplits,
+    job: EncodeJob, target: Target, sources: Sequence[WeightedResult]
 ) -> tuple[Target, list[dict[str, Any]] | None]:
     """Decide which rows of a mix are drawn. Returns also the records of its sources."""
     if job.mix is None:
         return target, None
     from pipelines.encoding.resharding.drawing import draw
 
-    numbers = None
-    if not job.mix.groups:
-        by_path = job.source_numbers()
-        by_name = {splits.names[file.path]: by_path[file.path] for file in files}
-        numbers = tuple(by_name[source.name] for source in sources)
-    target = replace(target, input_sources=numbers, has_groups=bool(job.mix.groups))
     seed, names = job.options.shuffle, [source.name for source in sources]
     assert seed is not None
     with job.progress.stage("draw", "rows", 2 * sum(source.input_rows for source in sources)):
         drawn, others = draw(target, job.mix.sources, seed, names, job.options.beam_args)
     records = [each.record(source) for each, source in zip(drawn, job.mix.sources, strict=True)]
+    for name, number in zip(names, target.input_sources or (), strict=False):
+        records[number].setdefault("inputs", []).append(name)
     if others.all_tokens:
         records.append(others.record(None))
     return replace(target, drawn=drawn), records
+
+
+def _rows(target: Target, sources: Sequence[WeightedResult]) -> int:
+    """Return the number of rows that shards are made of."""
+    if target.drawn is not None:
+        return sum(drawn.rows for drawn in target.drawn)
+    return sum(source.input_rows for source in sources)
 
 
 def _drawn_share(target: Target, sources: Sequence[WeightedResult]) -> Fraction:

@@ -224,7 +224,9 @@ def test_a_value_that_an_option_cannot_have_is_refused_by_every_way(
     config.write_text(yaml.safe_dump({option.name: value}))
     lines = [["--config", str(config), *written(others, command)]]
     text = value[0] if isinstance(value, list) else value
-    if not option.is_flag:
+    if option.may_be_bare:  # a word after it would be an input
+        lines.append([f"{switch(option)}={text}", *written(others, command)])
+    elif not option.is_flag:
         lines.append(written(others | {option.name: text}, command))
     if value and "\0" not in str(value):  # the environment can hold it
         lines.append(written(others, command))

@@ -115,6 +115,7 @@ def test_wrong_calls_and_files_get_one_line(tmp_path: Path, place: Path) -> None
         ([place / "ids", *ids], "--ids-column: also set --from-tokenizer"),
         ([place / "ids", *old], "--from-tokenizer: also set --ids-column"),
         ([place / "ids", *ids, *old, "--text-column", "x"], "--text-column: cannot be combined"),
+        ([place / "ids", *ids, *old, "--text-pair-column", "text"], "--text-pair-column: cannot"),
         ([tmp_path / "a.jsonl", *ids, *old], "ids are read from Parquet, Arrow and Feather only"),
         ([tmp_path / "packed", *ids, *old], "has packed rows, in which texts begin and end"),
         ([tmp_path / "b.parquet", "--ids-column", "text", *old], "is string, not lists of ids"),

@@ -76,7 +76,7 @@ def test_counts_are_those_of_all_rows_without_padding(
     assert table["count"].to_pylist() == [counted[i] for i in range(len(tok))]
     found = summary["token_counts"]
     assert found["unused"] == sum(counted[i] == 0 for i in range(len(tok)))
-    assert found["rare"] == sum(0 < counted[i] < 100 for i in range(len(tok)))
+    assert found["rare"] == sum(0 < counted[i] < 10 for i in range(len(tok)))
     assert not (tmp_path / "out" / ".shards").exists()
 
 
@@ -109,6 +109,45 @@ def test_a_report_shows_the_uses_in_the_dataset(tmp_path: Path, source: Path) ->
     other = source / "in" / "0.parquet"
     with pytest.raises(wp.InputError, match=r"0.parquet: was not written by wordpiece encode"):
         pipelines.report(tokenizer, token_counts=other, output=page)
+
+
+def test_shards_of_earlier_versions_are_kept(tmp_path: Path, source: Path) -> None:
+    args = call(source, tmp_path, "--max-length", "12", "--padding")
+    del args[args.index("--token-counts") : args.index("--token-counts") + 2]
+    done(*args)
+    later = ("padding_tokens", "longest_text", "changed_texts", "tokens_per_byte", "padding_share")
+    path = tmp_path / "out" / ".manifest.json"
+    value = json.loads(path.read_text())
+    for record in (value, *value["shards"]):
+        for name in later:
+            record.pop(name, None)
+    path.write_text(json.dumps(value))
+    write_shard(source / "more.txt", english(20, seed=9))
+    outcome = done(*args[:1], source / "more.txt", *args[1:])
+    assert "2 finished before" in outcome.out
+    assert "longest text" not in outcome.out
+    noted = manifest(tmp_path / "out")
+    assert [noted[name] for name in later[:3]] == [None] * 3
+    assert [shard["longest_text"] for shard in noted["shards"]][:2] == [-1, -1]
+    done("inspect", tmp_path / "out", "--rows", "0")
+    fault = wordpiece(*args[:1], "--token-counts", tmp_path / "c.parquet", *args[1:]).fault
+    assert "was encoded by an earlier version, which did not count padding" in fault
+
+
+def test_counts_among_the_inputs_are_no_input(tmp_path: Path, source: Path) -> None:
+    write_shard(tmp_path / "in" / "a.txt", english(20))
+    args = ["encode", tmp_path / "in", "--tokenizer", source / "tokenizer"]
+    args += ["--token-counts", tmp_path / "in" / "counts.parquet", "--output", tmp_path / "out"]
+    for _ in range(2):
+        assert json.loads(done(*args, "--json", *ONE_WORKER).out)["shards"] == 1
+
+
+def test_shards_in_a_folder_of_any_name_count(tmp_path: Path, source: Path) -> None:
+    for name in ("document_offsets/a.txt", "b.txt"):
+        write_shard(tmp_path / "in" / name, english(20))
+    args = ["--tokenizer", source / "tokenizer", "--output", tmp_path / "out"]
+    summary = json.loads(done("encode", tmp_path / "in", *args, "--json", *ONE_WORKER).out)
+    assert summary["shards"] == 2
 
 
 def test_files_of_others_stay(tmp_path: Path, source: Path) -> None:

@@ -79,7 +79,7 @@ def test_packing_is_the_references_however_documents_are_divided_into_batches(
     st.lists(st.integers(0, 12), max_size=4),
     st.integers(3, 12) | st.integers(3, 300),
     st.sampled_from([{}, {"append_eos": True}, {"prepend_bos": True, "append_eos": True}]),
-    st.integers(1, 60),
+    st.integers(1, 400),
 )
 def test_best_fit_packing_is_the_references(
     documents: list[list[int] | None],

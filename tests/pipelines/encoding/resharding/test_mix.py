@@ -193,10 +193,34 @@ def test_a_killed_run_ends_with_the_same_bytes(tmp_path: Path, place: Path) -> N
     assert "source " in outcome.out
     assert stamps == {p: p.stat().st_mtime_ns for p in (tmp_path / "out").iterdir()}
     fault = wordpiece(*call(place, mix, tmp_path / "out", "--tokens", "2k")).fault
-    assert "contains shards with another layout" in fault
+    assert "contains shards with another mix (1000 tokens (max_repeats 1) of" in fault
+    assert "now 2000 tokens" in fault
 
 
-@given(st.lists(st.fractions(1, 99), min_size=1, max_size=5), st.integers(1, 10**15))
+def test_an_input_that_moves_to_another_source_is_another_mix(tmp_path: Path, place: Path) -> None:
+    for name in ("good", "bad"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.txt").write_text("\n".join(TEXTS["books"]))
+    sources = (
+        f"sources: [{{inputs: {tmp_path}/good, weight: 3}}, {{inputs: {tmp_path}/bad, weight: 1}}]"
+    )
+    mix = written(tmp_path, sources)
+    killed_before(
+        1, r"written .*/out/\.manifest", *call(place, mix, tmp_path / "out", "--tokens", "900")
+    )
+    for name, other in (("good", "bad"), ("bad", "good")):
+        (tmp_path / name / f"{name}.txt").rename(tmp_path / other / f"{name}.txt")
+    done(*call(place, mix, tmp_path / "out", "--tokens", "900"))
+    done(*call(place, mix, tmp_path / "once", "--tokens", "900"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "once")
+    for name, other in (("good", "bad"), ("bad", "good")):
+        (tmp_path / other / f"{name}.txt").rename(tmp_path / name / f"{name}.txt")
+    fault = wordpiece(*call(place, mix, tmp_path / "out", "--tokens", "900")).fault
+    assert ".parquet was in the source" in fault
+    assert "choose another directory" in fault
+
+
+@given(st.lists(st.fractions(1, 99), min_size=1, max_size=5), st.integers(1000, 10**15))
 def test_tokens_of_sources_add_up(weights: list[Fraction], tokens: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         lines = "".join(f"- inputs: x{n}\n  weight: {w}\n" for n, w in enumerate(weights))
@@ -213,10 +237,13 @@ WRONG = {
     "sources: [x]": "source 1: not a mapping with `inputs` or `group`",
     "sources: [{weight: 1}]": "source 1: give either `inputs` or `group`",
     "sources: [{inputs: books, weight: 1, tokens: 2}]": "give either `weight` or `tokens`",
+    "sources: [{group: '', weight: 1}]": "source 1: group: is empty; name a value",
+    "sources: [{inputs: books, weight: 1}, {inputs: b, weight: 1e-9}]": "source 2: its weight",
+    "sources: [{inputs: [], weight: 1}]": "source 1: has no inputs; name files, globs or",
     "sources: [{inputs: books, weight: -1}]": "source 1: weight: '-1' is not a number above 0",
     "sources: [{inputs: books, tokens: many}]": "source 1: tokens: 'many' is not a number such as",
     "sources: [{inputs: books, tokens: 70, max_repeats: 0}]": "max_repeats: 0 is not",
-    "sources: [{inputs: books, tokens: 1k}]": "--tokens: 500 is not what the sources of",
+    "sources: [{inputs: books, tokens: 1k}]": "--tokens: is 500, but the sources of",
     "sources: [{group: a, weight: 1}, {inputs: b, weight: 1}]": "sources: give either",
     "sources: [{group: a, weight: 1}, {group: a, weight: 1}]": "the group 'a' is in two sources",
     "sources: [{group: a, weight: 1}]": "its sources are groups; also set --group-column",
@@ -250,7 +277,7 @@ def test_wrong_calls_get_one_line(tmp_path: Path, place: Path) -> None:
         assert said in wordpiece(*args).fault
     size = sum(lengths(place)[text] for text in TEXTS["books"])
     fault = wordpiece(*call(place, mix, tmp_path / "a", "--tokens", str(size + 9))).fault
-    assert f"books has {size:,} tokens, and 1 of each row are 9 tokens short of" in fault
+    assert f"books has {size:,} tokens, so 1 of each row give {size:,}, 9 fewer than" in fault
     mix = written(tmp_path, f"sources: [{books}, {{inputs: {place}/books/0.jsonl, weight: 1}}]")
     fault = wordpiece(*call(place, mix, tmp_path / "b", "--tokens", "9")).fault
     assert "0.jsonl: is in two sources of --mix; leave it in one" in fault

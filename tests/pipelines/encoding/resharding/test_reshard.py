@@ -386,6 +386,12 @@ def test_texts_stay_complete_with_best_fit(
     assert len(found["shards"]) > 1 or not how or "--shuffle" in how
 
 
+def test_inputs_may_follow_pack(tmp_path: Path, tokenizer: str, source: Path) -> None:
+    args = ["encode", "--tokenizer", tokenizer, "--output", tmp_path / "out", "--allow-unknown"]
+    done(*args, "--max-length", "16", "--pack", source, *ONE_WORKER)
+    done(*args, "--max-length", "16", "--pack", "concat", source, *ONE_WORKER)  # the same dataset
+
+
 def test_columns_of_documents_are_of_packed_rows_alone(
     tmp_path: Path, tokenizer: str, source: Path
 ) -> None:
@@ -394,7 +400,7 @@ def test_columns_of_documents_are_of_packed_rows_alone(
     assert "--columns: position_ids is only available for packed rows; set --pack" in fault
     fault = wordpiece(*call, *BEST_FIT, "--padding", *ONE_WORKER).fault
     assert "--padding: cannot be combined with --pack" in fault
-    fault = wordpiece(*call, "--pack", "first-fit", *ONE_WORKER).fault
+    fault = wordpiece(*call, "--pack=first-fit", *ONE_WORKER).fault
     assert "'first-fit' is not concat or best-fit" in fault
 
 
@@ -616,8 +622,8 @@ def test_a_dataset_that_is_laid_out_is_of_its_inputs_and_options(
         assert files_below(tmp_path / "out") == before
         return outcome.fault
 
-    assert "contains shards with another layout" in fault("--shuffle", "2")
-    assert "contains shards with another layout" in fault()
+    assert "contains shards with another shuffle (1, now 2)" in fault("--shuffle", "2")
+    assert "contains shards with another shard_size" in fault()
     write_shard(tmp_path / "in" / "c.txt", english(20))
     assert "c.txt: is not in it;" in fault("--shuffle", "1")
     (tmp_path / "in" / "c.txt").unlink()

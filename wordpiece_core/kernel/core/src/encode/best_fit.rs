@@ -1,16 +1,20 @@
 //! Best-fit packing: documents to sequences of one length that keep documents complete.
 //!
 //! A document that is longer than a body is split into full bodies and a rest. The rests and all
-//! other documents, the longest first, go into the sequence with the least remaining space that is
-//! enough (best-fit decreasing), which was filled last if several are equal, or begin a new
-//! sequence. Johnson (1974) bounds the number of
-//! sequences by 11/9 of the optimum, and 4 more.
+//! other documents, the longest first, go into the sequence with the least space that is enough
+//! (best-fit decreasing). If several sequences have it, the one that was filled last is taken; if
+//! none has, a new one begins. Johnson (1974) shows that there are at most 11/9 of the optimum, and
+//! 4 more.
 //!
-//! Documents are held until a window of them is full. Sequences are in the order of their longest
-//! documents, and the documents of a sequence in their own order, so a random order stays random.
+//! This holds for a window of documents, which are in memory. Sequences are in the order of their
+//! longest documents, and the documents of a sequence in their own order, so a random order stays
+//! random.
 
 use super::pack::{Id, PackOptions, Sequences};
 use crate::base::error::Result;
+
+/// The memory of a document in a window, in ids: of its row, its part and its sequence.
+const DOCUMENT: usize = 24;
 
 /// Packs documents by best fit.
 ///
@@ -44,8 +48,8 @@ struct Part {
 }
 
 impl BestFit {
-    /// Makes a packer that has no documents. `window`: the number of ids that are packed together,
-    /// except for the document that exceeds it.
+    /// Makes a packer that has no documents. `window`: the number of ids that are packed together. Each
+    /// document counts as 24 ids more. The last document of a window may exceed it.
     ///
     /// # Errors
     ///
@@ -58,10 +62,10 @@ impl BestFit {
     /// An upper limit of the ids that [`BestFit::add`] returns for a number of documents and their
     /// total number of ids. Two sequences of a window never fit into one.
     pub fn most(&self, documents: usize, ids: usize) -> usize {
-        let stream = self.ids.len() + self.documents.len() + ids + documents;
-        let windows = 2 + stream / self.window.max(1);
-        let framed = 3 * stream; // a body has one id at least, and its frame two
-        framed.saturating_mul(2).saturating_add(windows.saturating_mul(self.options.length))
+        let (documents, ids) = (self.documents.len() + documents, self.ids.len() + ids);
+        let windows = 4 + (ids + DOCUMENT * documents) / self.window.max(1);
+        let rows = 2 * ((ids + documents) / self.body()) + windows;
+        rows.saturating_mul(self.options.length)
     }
 
     /// Adds documents; returns the sequences of the windows that are full. An empty document is left
@@ -77,7 +81,7 @@ impl BestFit {
             }
             self.ids.extend(document.iter().map(|id| id.value()));
             self.documents.push((row, self.ids.len()));
-            if self.ids.len() >= self.window {
+            if self.ids.len() + DOCUMENT * self.documents.len() >= self.window {
                 self.pack(&mut out);
             }
         }
