@@ -171,7 +171,7 @@ pub fn pack<P: ArrowPrimitiveType<Native: Id>>(
     i32::try_from(most).map_err(|_| too_many_ids())?;
     Ok(match packer {
         AnyPacker::Concat(packer) => packer.add(rows, most),
-        AnyPacker::BestFit(packer) => packer.add(rows),
+        AnyPacker::BestFit(packer) => packer.add(rows, given.1),
     })
 }
 

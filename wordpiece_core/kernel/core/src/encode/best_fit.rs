@@ -2,9 +2,8 @@
 //!
 //! A document that is longer than a body is split into full bodies and a rest. The rests and all
 //! other documents, the longest first, go into the sequence with the least space that is enough
-//! (best-fit decreasing). If several sequences have it, the one that was filled last is taken; if
-//! none has, a new one begins. Johnson (1974) shows that there are at most 11/9 of the optimum, and
-//! 4 more.
+//! (best-fit decreasing), the last one filled if several have it, or begin a new sequence. Johnson
+//! (1974) shows that there are at most 11/9 of the optimum, and 4 more.
 //!
 //! This holds for a window of documents, which are in memory. Sequences are in the order of their
 //! longest documents, and the documents of a sequence in their own order, so a random order stays
@@ -27,7 +26,7 @@ const DOCUMENT: usize = 24;
 /// let options = PackOptions { length: 4, cls_id, sep_id, own: [0, 0], pad_id };
 /// let mut packer = BestFit::new(options, 1 << 20).unwrap();
 /// let documents = [&[1u32, 1][..], &[2, 2, 2], &[3], &[4, 4]];
-/// assert!(packer.add((0..).zip(documents)).is_empty()); // the window is not full
+/// assert!(packer.add((0..).zip(documents), 0).is_empty()); // the window is not full
 /// assert_eq!(packer.finish().ids, [1, 1, 4, 4, 2, 2, 2, 3]);
 /// ```
 pub struct BestFit {
@@ -69,12 +68,14 @@ impl BestFit {
     }
 
     /// Adds documents; returns the sequences of the windows that are full. An empty document is left
-    /// out.
+    /// out. `ids`: the number of ids for which memory is asked at once, or 0.
     pub fn add<'a, T: Id + 'a>(
         &mut self,
         documents: impl Iterator<Item = (i64, &'a [T])>,
+        ids: usize,
     ) -> Sequences {
         let mut out = self.nothing();
+        self.ids.reserve(ids.min(self.window.saturating_sub(self.ids.len())));
         for (row, document) in documents {
             if document.is_empty() {
                 continue;
