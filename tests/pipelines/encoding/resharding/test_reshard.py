@@ -578,7 +578,7 @@ def test_a_rerun_changes_nothing_unless_a_file_of_a_shard_is_lost(
     ["deleted .*/train-", r"written .*/train-", "written .*/buckets-", r"written .*/made-"],
     quick=2,
 )
-@parametrize("format", ["megatron", "ds"], quick=1)
+@parametrize("format", ["megatron", "ds", "npy"], quick=1)
 def test_a_killed_run_with_another_seed_leaves_nothing_behind(
     tmp_path: Path, tokenizer: str, change: str, format: str
 ) -> None:

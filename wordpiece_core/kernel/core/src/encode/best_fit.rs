@@ -68,7 +68,7 @@ impl BestFit {
     }
 
     /// Adds documents; returns the sequences of the windows that are full. An empty document is left
-    /// out. `ids`: the number of ids for which memory is asked at once, or 0.
+    /// out. `ids`: the number of ids to reserve memory for, or 0.
     pub fn add<'a, T: Id + 'a>(
         &mut self,
         documents: impl Iterator<Item = (i64, &'a [T])>,
