@@ -275,16 +275,20 @@ def list_cases() -> Iterator[Case]:
     yield Case("no array", lambda: right)
 
 
-def packed(ids: Any) -> list[Any]:
+def packed(ids: Any, window: int | None = None) -> list[Any]:
     special = {"cls_id": 1, "sep_id": 2, "pad_id": 3}
     packer = _kernel.Packer(
-        length=8, own=[0, 0], vocab_size=10, id_type="int32", columns=[], **special
+        window=window, length=8, own=[0, 0], vocab_size=10, id_type="int32", columns=[], **special
     )
     packer.add(ids, 0)
     return pa.record_batch(packer.finish())["input_ids"].to_pylist()
 
 
-LIST_ENTRIES = (Entry("Packer.add", packed, lambda v: [[1, 5, 6, 2, 7, 2, 3, 3]]),)
+PACKED = [[1, 5, 6, 2, 7, 2, 3, 3]]
+LIST_ENTRIES = (
+    Entry("Packer.add", packed, lambda v: PACKED),
+    Entry("Packer.add, best fit", lambda ids: packed(ids, 1 << 20), lambda v: PACKED),
+)
 
 
 # --- Record batches -------------------------------------------------------------------------------
