@@ -24,6 +24,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NoReturn, TypeVar
 
 import apache_beam as beam
+import numpy as np
 from apache_beam import pipeline as beam_pipeline
 from apache_beam.options.pipeline_options import (
     DebugOptions,
@@ -333,6 +334,29 @@ def read_plan(path: str) -> Iterator[tuple[int, bytes]]:
     """Read the numbered lines of a plan."""
     with StoredFile(path) as file:
         yield from enumerate(file.read().splitlines())
+
+
+@dataclass
+class AddArrays(beam.CombineFn):
+    """Add arrays of whole numbers. Without arrays the sum has zeros.
+
+    Attributes:
+        shape: The shape of the arrays.
+    """
+
+    shape: tuple[int, ...]
+
+    def create_accumulator(self) -> np.ndarray:
+        return np.zeros(self.shape, np.int64)
+
+    def add_input(self, total: np.ndarray, array: np.ndarray) -> Any:
+        return total + array
+
+    def merge_accumulators(self, totals: Iterable[np.ndarray]) -> Any:
+        return sum(totals, self.create_accumulator())
+
+    def extract_output(self, total: np.ndarray) -> np.ndarray:
+        return total
 
 
 # --- Results for the driver -----------------------------------------------------------------------

@@ -9,7 +9,7 @@ pass is killed: the next run does it again.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow.parquet as pq
 
-from pipelines.beam import run_plan
+from pipelines.beam import AddArrays, run_plan
 from pipelines.encoding.dataset import Dataset
 from pipelines.encoding.options import BEST_FIT
 from pipelines.encoding.shard_names import has_ids
@@ -64,7 +64,7 @@ def count_ids(
         _ = (
             shards
             | "count" >> beam.ParDo(_CountIds(dataset, size))
-            | "add" >> beam.CombineGlobally(_Add(size))
+            | "add" >> beam.CombineGlobally(AddArrays((size,)))
             | "write" >> beam.Map(_write_sum, work.place(SUM))
         )
 
@@ -114,25 +114,6 @@ def _ids_of(file: StoredFile, dtype: str | None) -> Iterator[np.ndarray]:
             values = chunk.flatten()
             for start in range(0, len(values), READ_IDS):
                 yield values.slice(start, READ_IDS).to_numpy()
-
-
-@dataclass
-class _Add(beam.CombineFn):
-    """Add arrays of counts. `size`: number of tokens."""
-
-    size: int
-
-    def create_accumulator(self) -> np.ndarray:
-        return np.zeros(self.size, np.int64)
-
-    def add_input(self, total: np.ndarray, counts: np.ndarray) -> Any:
-        return total + counts
-
-    def merge_accumulators(self, totals: Iterable[np.ndarray]) -> Any:
-        return sum(totals, self.create_accumulator())
-
-    def extract_output(self, total: np.ndarray) -> np.ndarray:
-        return total
 
 
 def _write_sum(counts: np.ndarray, place: str) -> None:

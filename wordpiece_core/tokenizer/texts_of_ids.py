@@ -174,9 +174,7 @@ class TextsOfIds:
 
     def _decoded(self, token: str, *, is_first: bool) -> str:
         """Return the text of a token between two others, or before another one."""
-        spec, anchor = self.tokenizer.spec, self._anchor
-        head = decoded(spec, [anchor], clean_up=False)
-        tail = decoded(spec, [anchor, anchor], clean_up=False)[len(head) :]
+        spec, (anchor, head, tail) = self.tokenizer.spec, self._anchor
         text = decoded(spec, [token, anchor] if is_first else [anchor, token, anchor], False)
         start = 0 if is_first else len(head)
         if text.startswith(head[:start]) and text.endswith(tail) and tail:
@@ -184,7 +182,11 @@ class TextsOfIds:
         return decoded(spec, [token], clean_up=False)
 
     @cached_property
-    def _anchor(self) -> str:
-        """A token of letters, which decoders do not change."""
-        tokens = (token for token in self.tokenizer.vocab if token.isascii() and token.isalpha())
-        return next(tokens, self.tokenizer.vocab[0])
+    def _anchor(self) -> tuple[str, str, str]:
+        """A token of letters, which decoders do not change, and its text at the start of a text and
+        after another token."""
+        spec, vocab = self.tokenizer.spec, self.tokenizer.vocab
+        letters = (token for token in vocab if token.isascii() and token.isalpha())
+        anchor = next(letters, vocab[0])
+        head = decoded(spec, [anchor], clean_up=False)
+        return anchor, head, decoded(spec, [anchor, anchor], clean_up=False)[len(head) :]

@@ -16,7 +16,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from pipelines.beam import run_plan
+from pipelines.beam import AddArrays, run_plan
 from pipelines.encoding.mix import Source
 from pipelines.encoding.resharding.rows import Target
 from pipelines.encoding.resharding.shuffle import order_of
@@ -115,7 +115,9 @@ def draw(
     Raises InputError if a source is too small.
     """
     inputs = [DrawInput(number, name) for number, name in enumerate(names)]
-    sums = _pass(target, inputs, _SumRanges(target, seed), _AddSums(), "sums", beam_args)
+    sums = _pass(
+        target, inputs, _SumRanges(target, seed), AddArrays((2, RANGES)), "sums", beam_args
+    )
     others = sums.pop(NO_SOURCE, np.zeros((2, RANGES), np.int64))
     left_out = Drawn(0, -1, 0, 0, int(others[0].sum()))
     found: list[Drawn] = []
@@ -258,22 +260,6 @@ class _ReadRange(_Read):
                     parts.setdefault(source, []).append(found)
         for source, some in parts.items():
             yield source, np.concatenate(some, axis=1)
-
-
-class _AddSums(beam.CombineFn):
-    """Add arrays."""
-
-    def create_accumulator(self) -> Any:
-        return 0
-
-    def add_input(self, total: Any, item: np.ndarray) -> Any:
-        return total + item
-
-    def merge_accumulators(self, totals: Iterable[Any]) -> Any:
-        return sum(totals)
-
-    def extract_output(self, total: Any) -> Any:
-        return total
 
 
 class _Join(beam.CombineFn):
