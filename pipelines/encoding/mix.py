@@ -133,12 +133,12 @@ class _Part:
             found = () if inputs is None else paths(inputs)
         except ValueError as error:
             raise OptionError(f"{place}: inputs: {error}") from error
-        if not (found or group):
-            raise OptionError(f"{place}: has no inputs; name files, globs or directories")
         if group == "":
             raise OptionError(f"{place}: group: is empty; name a value of the column")
         if group is not None and not isinstance(group, str):
             raise OptionError(f"{place}: group: {shown(group)} is not a single value")
+        if not (found or group):
+            raise OptionError(f"{place}: has no inputs; name files, globs or directories")
         return cls(
             found,
             group or "",

@@ -238,7 +238,7 @@ WRONG = {
     "sources: [{weight: 1}]": "source 1: give either `inputs` or `group`",
     "sources: [{inputs: books, weight: 1, tokens: 2}]": "give either `weight` or `tokens`",
     "sources: [{group: '', weight: 1}]": "source 1: group: is empty; name a value",
-    "sources: [{inputs: books, weight: 1}, {inputs: b, weight: 1e-9}]": "source 2: its weight",
+    "sources: [{inputs: b, weight: 1e-9}, {inputs: books, weight: 1}]": "source 1: its weight",
     "sources: [{inputs: [], weight: 1}]": "source 1: has no inputs; name files, globs or",
     "sources: [{inputs: books, weight: -1}]": "source 1: weight: '-1' is not a number above 0",
     "sources: [{inputs: books, tokens: many}]": "source 1: tokens: 'many' is not a number such as",
