@@ -108,7 +108,7 @@ impl TableSplitter {
     pub fn characters(&self, words: &RecordBatch) -> Result<(RecordBatch, u64)> {
         let (mut counts, mut all) = (HashMap::default(), 0);
         self.each_run(words, |run, characters, count| {
-            all += characters as u64;
+            all = add(all, characters as u64)?;
             for c in run.chars() {
                 let sum = counts.entry(c).or_insert(0);
                 *sum = add(*sum, count)?;
@@ -137,14 +137,16 @@ fn character_batch(counts: HashMap<char, u64>) -> Result<RecordBatch> {
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`] for what is no word table, and [`Error::Overflow`] if all characters are 2^63
-/// or more.
+/// Returns [`Error::Data`] for a batch that is not a word table, and [`Error::Overflow`] if the counts of all
+/// characters add up to more than 2^63 - 1.
 pub fn add_characters(batches: &[RecordBatch]) -> Result<RecordBatch> {
     let (mut counts, mut all) = (HashMap::default(), 0);
     with_rows(batches, |rows| {
         for (text, count) in rows {
-            all = add(all, count)?; // no sum of a character is larger
-            text.chars().for_each(|c| *counts.entry(c).or_insert(0) += count);
+            for c in text.chars() {
+                all = add(all, count)?;
+                *counts.entry(c).or_insert(0) += count; // at most `all`
+            }
         }
         Ok(())
     })?;

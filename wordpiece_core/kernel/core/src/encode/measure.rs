@@ -51,13 +51,21 @@ pub struct PlacedToken {
     pub end: u32,
 }
 
-/// Tokens at one place of a chunk.
-struct Span {
-    start: u32,
-    end: u32,
+/// Sums over the tokens that begin, or end, before a position.
+#[derive(Clone, Copy, Default)]
+struct Passed {
     tokens: u64,
-    /// True if there is an unknown token.
-    unknown: bool,
+    unknown: u64,
+    /// Sum of the indices of the tokens.
+    indices: u64,
+}
+
+impl Passed {
+    fn add(&mut self, index: usize, is_unknown: bool) {
+        self.tokens += 1;
+        self.unknown += u64::from(is_unknown);
+        self.indices += index as u64;
+    }
 }
 
 /// Adds up what the tokens of a vocabulary make of text.
@@ -81,10 +89,12 @@ pub struct Measurer {
     sums: Statistics,
     /// How often each token is used, by id.
     uses: Vec<u64>,
-    /// Of the chunk, from the first character to the end of each word.
+    /// Character offsets of the words in the chunk.
     words: Vec<(u32, u32)>,
-    /// The places of the chunk's tokens.
-    spans: Vec<Span>,
+    /// Tokens of the chunk that stand for characters, ordered by their first character.
+    placed: Vec<PlacedToken>,
+    /// Indices in `placed`, ordered by the ends of the tokens.
+    by_end: Vec<usize>,
 }
 
 impl Measurer {
@@ -101,7 +111,8 @@ impl Measurer {
             sums: Statistics::default(),
             uses: vec![0; vocab_size],
             words: Vec::new(),
-            spans: Vec::new(),
+            placed: Vec::new(),
+            by_end: Vec::new(),
         }
     }
 
@@ -130,7 +141,7 @@ impl Measurer {
         }
         let mut found = self.found_in_characters(chunk, tokens);
         self.find_words(chunk);
-        self.judge_words(tokens, &mut found);
+        self.classify_words(tokens, &mut found);
         found.words = self.words.len() as u64;
         found.tokens = tokens.len() as u64;
         self.sums.add(&found, count)
@@ -171,45 +182,35 @@ impl Measurer {
         });
     }
 
-    /// Judges every word by the tokens that overlap it.
-    fn judge_words(&mut self, tokens: &[PlacedToken], found: &mut Statistics) {
-        self.find_spans(tokens);
-        let spans = &self.spans;
-        let mut first = 0;
-        for (number, &(start, end)) in self.words.iter().enumerate() {
-            while spans.get(first).is_some_and(|span| span.end <= start) {
-                first += 1;
+    /// Classify each word by the tokens that overlap it, in time linear in words and tokens: one token may
+    /// overlap all words, and one word all tokens.
+    fn classify_words(&mut self, tokens: &[PlacedToken], found: &mut Statistics) {
+        let Measurer { unk_id, words, placed, by_end, .. } = self;
+        placed.clear();
+        placed.extend(tokens.iter().filter(|token| token.end > token.start));
+        by_end.clear();
+        by_end.extend(0..placed.len());
+        by_end.sort_by_key(|&index| placed[index].end);
+        let is_unknown = |token: &PlacedToken| token.id == *unk_id;
+        let (mut begun, mut ended) = (Passed::default(), Passed::default());
+        let (mut starts, mut ends) =
+            (placed.iter().enumerate().peekable(), by_end.iter().peekable());
+        for (number, &(start, end)) in words.iter().enumerate() {
+            while let Some((index, token)) = starts.next_if(|(_, token)| token.start < end) {
+                begun.add(index, is_unknown(token));
             }
-            let reach = spans[first..].iter().take_while(|span| span.start < end);
-            let (mut overlapping, mut unknown, mut only) = (0, false, None);
-            for span in reach.filter(|span| span.end > start) {
-                overlapping += span.tokens;
-                unknown |= span.unknown;
-                only = Some(span);
+            while let Some(&index) = ends.next_if(|&&index| placed[index].end <= start) {
+                ended.add(index, is_unknown(&placed[index]));
             }
-            found.unknown_words += u64::from(unknown);
+            let overlapping = begun.tokens - ended.tokens;
+            let has_unknown = begun.unknown > ended.unknown;
+            found.unknown_words += u64::from(has_unknown);
             found.continued_words += u64::from(overlapping > 1);
-            if let Some(span) = only.filter(|_| overlapping == 1 && !unknown) {
-                let before = number.checked_sub(1).map_or(0, |before| self.words[before].1);
-                let after = self.words.get(number + 1).map_or(u32::MAX, |after| after.0);
-                found.whole_words += u64::from(span.start >= before && span.end <= after);
-            }
-        }
-    }
-
-    /// Joins tokens at the same place, as byte fallback of Unigram gives thousands for a text without
-    /// known characters.
-    fn find_spans(&mut self, tokens: &[PlacedToken]) {
-        self.spans.clear();
-        for &PlacedToken { id, start, end } in tokens.iter().filter(|token| token.end > token.start)
-        {
-            let unknown = id == self.unk_id;
-            match self.spans.last_mut() {
-                Some(span) if (span.start, span.end) == (start, end) => {
-                    span.tokens += 1;
-                    span.unknown |= unknown;
-                }
-                _ => self.spans.push(Span { start, end, tokens: 1, unknown }),
+            if overlapping == 1 && !has_unknown {
+                let token = placed[(begun.indices - ended.indices) as usize];
+                let before = number.checked_sub(1).map_or(0, |before| words[before].1);
+                let after = words.get(number + 1).map_or(u32::MAX, |after| after.0);
+                found.whole_words += u64::from(token.start >= before && token.end <= after);
             }
         }
     }
@@ -306,6 +307,9 @@ mod tests {
         // Control characters are no words; white space is no character.
         assert_eq!(sums("a\u{0}\u{C}b\u{200B}", 9, &[(1, 0, 4)]), [1, 1, 4, 1, 0, 0, 1]);
         assert_eq!(sums("\u{200B}", 9, &[]), [0, 0, 1, 0, 0, 0, 1]);
+        // One token overlaps all words, other tokens one word each.
+        assert_eq!(sums("a b c", 9, &[(1, 0, 5), (2, 2, 3)]), [3, 2, 3, 0, 1, 0, 0]);
+        assert_eq!(sums("a b c", 2, &[(1, 0, 3), (2, 2, 3)]), [3, 2, 3, 0, 1, 1, 1]);
         // Tokens in another order.
         assert_eq!(sums("ab c", 9, &[(2, 3, 4), (1, 0, 2)]), [2, 2, 3, 2, 0, 0, 0]);
     }
