@@ -281,7 +281,7 @@ class Tokenizer:
         return self._encoder(split_special_tokens=True)
 
     def clear_caches(self) -> None:
-        """Free the caches: up to 96 MiB for each thread and kind of result."""
+        """Free the caches, which keep up to 256 MiB."""
         for name in ("kernel", "_splitting_kernel"):
             self.__dict__.pop(name, None)
 

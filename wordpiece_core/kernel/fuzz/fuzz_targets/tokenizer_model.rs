@@ -194,10 +194,10 @@ fn check_rows(
     texts: &[TextPair<'_>],
     options: impl Fn(bool) -> RowOptions,
 ) {
-    let mut session = tokenizer.session(0);
+    let mut session = tokenizer.session(0, 1);
     let mut rows = |all| encode_rows(&mut session, &options(all), texts, 0);
     let (bare, full, again) = (rows(false), rows(true), rows(true));
-    let new = encode_rows(&mut tokenizer.session(1), &options(true), texts, 0);
+    let new = encode_rows(&mut tokenizer.session(1, 1), &options(true), texts, 0);
     let (Ok(bare), Ok(full), Ok(again), Ok(new)) = (&bare, &full, &again, &new) else {
         let errors = [bare.err(), again.err(), new.err()];
         assert!(errors.into_iter().all(|error| error == full.as_ref().err().cloned()));

@@ -27,7 +27,7 @@ impl IdPages {
         texts: &[TextPair<'_>],
         least_ids: usize,
     ) -> Result<(Option<Pages>, Rows)> {
-        let rows = encode_rows(&mut tokenizer.session(0), options, texts, 0)?;
+        let rows = encode_rows(&mut tokenizer.session(0, 1), options, texts, 0)?;
         if rows.ids.len() < least_ids {
             return Ok((None, rows));
         }

@@ -43,7 +43,7 @@ pub fn encode_blocks<T: Send>(
     let shares: Vec<Share> =
         (0..threads).map(|thread| Share::new(thread, threads, blocks.len())).collect();
     let work = |thread: usize| {
-        let mut session = tokenizer.session(thread);
+        let mut session = tokenizer.session(thread, threads);
         let (others, own) = shares.split_at(thread);
         let taken = own.iter().chain(others).flat_map(|share| std::iter::from_fn(|| share.take()));
         taken.map(|number| (number, encode(&mut session, &blocks[number]))).collect::<Vec<_>>()

@@ -265,7 +265,7 @@ pub fn measure<'a>(
     chunks: impl IntoIterator<Item = (&'a str, u64)>,
     measurer: &mut Measurer,
 ) -> Result<()> {
-    let (mut session, mut encoding) = (tokenizer.session(0), Encoding::default());
+    let (mut session, mut encoding) = (tokenizer.session(0, 1), Encoding::default());
     let mut tokens = Vec::new();
     for (chunk, count) in chunks {
         session.encode(chunk, true, &mut encoding);

@@ -626,8 +626,8 @@ mod tests {
                 .collect();
             let full = options(&mut state, ALL);
             let bare = RowOptions { columns: RowColumns::default(), ..full.clone() };
-            let rows = encode_rows(&mut tokenizer.session(0), &full, &texts, 0).unwrap();
-            let bare = encode_rows(&mut tokenizer.session(0), &bare, &texts, 0).unwrap();
+            let rows = encode_rows(&mut tokenizer.session(0, 1), &full, &texts, 0).unwrap();
+            let bare = encode_rows(&mut tokenizer.session(0, 1), &bare, &texts, 0).unwrap();
             let blocks = encode_blocks(&tokenizer, &full, &texts, 3, Ok).unwrap();
             let lists: Vec<_> = rows.lists().collect();
             assert_eq!(lists, bare.lists().collect::<Vec<_>>());
@@ -656,7 +656,7 @@ mod tests {
             assert_eq!(blocks.iter().map(|rows| rows.words).sum::<usize>(), 300);
             assert_eq!(blocks.iter().map(|rows| rows.ends.len()).sum::<usize>(), 100);
         }
-        let encode = |texts| encode_rows(&mut tokenizer.session(0), &padded(MOST_IDS), texts, 0);
+        let encode = |texts| encode_rows(&mut tokenizer.session(0, 1), &padded(MOST_IDS), texts, 0);
         assert_eq!(encode(&texts[..1]).unwrap().ids.len(), MOST_IDS);
         let error = encode(&texts[..2]).err();
         assert_eq!(error, Some(too_many_ids()));
@@ -675,10 +675,10 @@ mod tests {
         let texts: [TextPair<'_>; 1] = [(Some(b"a b ab a"), None)];
         for (stride, max_length) in [(2, 4), (3, 4), (0, 2), (5, 1)] {
             let error =
-                encode_rows(&mut tokenizer.session(0), &options(stride, max_length), &texts, 0);
+                encode_rows(&mut tokenizer.session(0, 1), &options(stride, max_length), &texts, 0);
             assert!(matches!(error.err(), Some(Error::Option(_))), "{stride} {max_length}");
         }
-        assert!(encode_rows(&mut tokenizer.session(0), &options(1, 4), &texts, 0).is_ok());
+        assert!(encode_rows(&mut tokenizer.session(0, 1), &options(1, 4), &texts, 0).is_ok());
     }
 
     #[test]
@@ -687,7 +687,7 @@ mod tests {
         let options = RowOptions { stride: None, ..options(&mut 1, ALL) };
         let text = vec![0xFF; MOST_BYTES / 3 + 1];
         let error =
-            encode_rows(&mut tokenizer.session(0), &options, &[(Some(&text), None)], 0).err();
+            encode_rows(&mut tokenizer.session(0, 1), &options, &[(Some(&text), None)], 0).err();
         let bytes = 3 * text.len();
         let message = format!("text 0 has {bytes} bytes, over {MOST_BYTES}");
         assert_eq!(error, Some(Error::Data(message)));

@@ -204,7 +204,7 @@ impl Tokenizer {
     pub fn encode(&self, texts: &[&str], options: &RowOptions) -> Result<Rows> {
         let texts: Vec<TextPair<'_>> =
             texts.iter().map(|text| (Some(text.as_bytes()), None)).collect();
-        encode_rows(&mut self.session(0), options, &texts, 0)
+        encode_rows(&mut self.session(0, 1), options, &texts, 0)
     }
 
     /// The id of the unknown token, if there is one.

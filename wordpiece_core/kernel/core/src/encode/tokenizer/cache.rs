@@ -10,9 +10,12 @@ use crate::encode::unigram::Unigram;
 use crate::text::segment_table::{Batch, MISSING, SegmentTable};
 use crate::text::segments::{BlockSegments, Segment, SegmentSink};
 
-/// The most memory of a cache, in bytes, also while a table of it is copied to a larger one. A session
-/// has one cache of each kind.
+/// Memory limit of a cache, in bytes, including the old table while a larger one is filled. A session has
+/// one cache of each kind.
 pub(super) const CACHE_LIMIT: usize = if cfg!(test) { 1 << 18 } else { 96 << 20 };
+
+/// Memory limit of the caches that a tokenizer keeps between calls, in bytes. Threads of one call share it.
+pub(super) const KEPT_LIMIT: usize = if cfg!(test) { 1 << 19 } else { 256 << 20 };
 
 /// The longest segment that is cached, in bytes.
 pub(super) const CACHED: usize = 1024;
@@ -32,23 +35,38 @@ pub(super) struct Caches {
     pub(super) batch: Batch<true>,
 }
 
+impl Caches {
+    /// Returns the memory of all caches, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.ids.memory() + self.spans.memory() + self.rounded.memory()
+    }
+
+    /// Set the memory limit of each cache for a call with so many threads.
+    pub(super) fn share(&mut self, threads: usize) {
+        let limit = CACHE_LIMIT.min(KEPT_LIMIT / threads.max(1));
+        (self.ids.limit, self.spans.limit, self.rounded.limit) = (limit, limit, limit);
+    }
+}
+
 /// A cache of segments: what is known of each, and a list that this points into.
 pub(super) struct Cache<Item> {
     segments: SegmentTable,
     list: Vec<Item>,
-    /// Whether it was emptied since a batch was looked up: what was found then is not valid any more.
+    /// Memory limit in bytes.
+    limit: usize,
+    /// True if it was emptied after a batch was looked up, so that the values found then are not valid.
     emptied: bool,
 }
 
 impl<Item> Default for Cache<Item> {
     fn default() -> Self {
-        Cache { segments: SegmentTable::default(), list: Vec::new(), emptied: false }
+        let segments = SegmentTable::default();
+        Cache { segments, list: Vec::new(), limit: CACHE_LIMIT, emptied: false }
     }
 }
 
 impl<Item> Cache<Item> {
-    /// The memory that it takes, in bytes.
-    #[cfg(test)]
+    /// Returns its memory in bytes.
     pub(super) fn memory(&self) -> usize {
         self.segments.memory() + self.list.capacity() * size_of::<Item>()
     }
@@ -59,8 +77,8 @@ impl<Item> Cache<Item> {
         let (needed, capacity) = (self.list.len() + items, self.list.capacity());
         let larger = if needed > capacity { needed.max(2 * capacity) } else { 0 };
         let listed = (capacity + larger) * size_of::<Item>();
-        if self.segments.memory_to_insert(segment.raw.len()) + listed > CACHE_LIMIT {
-            *self = Cache { emptied: true, ..Self::default() };
+        if self.segments.memory_to_insert(segment.raw.len()) + listed > self.limit {
+            *self = Cache { emptied: true, limit: self.limit, ..Self::default() };
         }
         self.list.reserve(items);
         self.list.len() as u32

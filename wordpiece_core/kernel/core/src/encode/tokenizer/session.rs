@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Tokenizer;
-use super::cache::{Caches, Gathering, TakeIds, TakeRounded, TakeSegments, TakeSpans};
+use super::cache::{Caches, Gathering, KEPT_LIMIT, TakeIds, TakeRounded, TakeSegments, TakeSpans};
 use super::composed::ComposedText;
 use super::encoding::Encoding;
 use super::spans::{CharPosition, push_added, push_with_spans};
@@ -27,10 +27,10 @@ pub struct Session<'e> {
 const MOST_CACHES: usize = 1 << 10;
 
 impl Tokenizer {
-    /// A session of this tokenizer, for one thread. It takes over the caches of one that has ended: if
-    /// that can be, of one with the same number.
-    pub fn session(&self, number: usize) -> Session<'_> {
-        let number = number % MOST_CACHES;
+    /// Return a session for thread `thread` of `threads`. It takes over the caches of an earlier session,
+    /// preferably of the same thread.
+    pub fn session(&self, thread: usize, threads: usize) -> Session<'_> {
+        let number = thread % MOST_CACHES;
         let (mut place, mut caches) = (number, None);
         if let Ok(mut kept) = self.caches.lock() {
             if kept.len() <= number {
@@ -44,7 +44,8 @@ impl Tokenizer {
                 None => kept.push(None),
             }
         }
-        let caches = caches.unwrap_or_default();
+        let mut caches = caches.unwrap_or_default();
+        caches.share(threads);
         Session { tokenizer: self, place, caches, scratch: Scratch::default() }
     }
 }
@@ -54,7 +55,11 @@ impl Drop for Session<'_> {
         if let Ok(mut kept) = self.tokenizer.caches.lock()
             && let Some(place) = kept.get_mut(self.place)
         {
-            *place = Some(std::mem::take(&mut self.caches));
+            *place = Some(Caches::default());
+            let others: usize = kept.iter().flatten().map(Caches::memory).sum();
+            if others + self.caches.memory() <= KEPT_LIMIT {
+                kept[self.place] = Some(std::mem::take(&mut self.caches));
+            }
         }
     }
 }

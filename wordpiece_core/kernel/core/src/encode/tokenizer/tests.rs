@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::cache::{CACHE_LIMIT, CACHED, Caches};
+use super::cache::{CACHE_LIMIT, CACHED, Caches, KEPT_LIMIT};
 use super::*;
 use crate::encode::added_tokens::AddedToken;
 use crate::encode::bpe::BpeOptions;
@@ -33,7 +33,7 @@ fn read(session: &mut Session<'_>, text: &str, spans: bool) -> Encoding {
 #[test]
 fn spans_are_characters_and_words() {
     let tokenizer = tokenizer();
-    let mut session = tokenizer.session(0);
+    let mut session = tokenizer.session(0, 1);
     for _ in 0..2 {
         let encoding = read(&mut session, "\u{1F600} Ábaa日[SEP]b!", true);
         assert_eq!(encoding.ids(), [0, 4, 3, 3, 6, 1, 0, 7]);
@@ -47,7 +47,7 @@ fn spans_are_characters_and_words() {
 #[test]
 fn sessions_of_any_number_take_little_memory() {
     let tokenizer = tokenizer();
-    drop(tokenizer.session(usize::MAX));
+    drop(tokenizer.session(usize::MAX, 1));
     assert!(tokenizer.caches.lock().expect("no thread has failed").len() <= 1 << 10);
 }
 
@@ -56,7 +56,7 @@ fn words_are_counted_with_their_tokens_and_special_tokens_are_not() {
     let tokenizer = tokenizer();
     let long = "ab".repeat(CACHED);
     for spans in [false, true] {
-        let mut session = tokenizer.session(0);
+        let mut session = tokenizer.session(0, 1);
         let mut count = |text: &str| {
             let encoding = read(&mut session, text, spans);
             (encoding.words, encoding.word_tokens, encoding.len())
@@ -77,9 +77,9 @@ fn a_cached_word_is_encoded_as_a_new_one() {
     let mut together = Vec::new();
     for word in text.split(' ').flat_map(|words| words.split_inclusive('!')) {
         tokenizer.caches.lock().expect("no thread has failed").clear();
-        together.extend_from_slice(read(&mut tokenizer.session(0), word, false).ids());
+        together.extend_from_slice(read(&mut tokenizer.session(0, 1), word, false).ids());
     }
-    let mut session = tokenizer.session(0);
+    let mut session = tokenizer.session(0, 1);
     assert_eq!(read(&mut session, &text, false).ids(), together);
     assert_eq!(read(&mut session, &text, true).ids(), together);
 }
@@ -90,7 +90,7 @@ fn caches_are_bounded_in_a_text_and_over_texts() {
     let words = |n| format!("{n} a{n}ab{n}abab{n} {}{n} ", "ab".repeat(20));
     let texts: Vec<String> = (0..2_000).map(words).collect();
     for texts in [vec![texts.concat()], texts] {
-        let mut session = tokenizer.session(0);
+        let mut session = tokenizer.session(0, 1);
         for text in texts {
             let ids = read(&mut session, &text, false);
             let spans = read(&mut session, &text, true);
@@ -108,7 +108,7 @@ fn caches_are_bounded_while_they_grow() {
         (0..3_000).map(|n| format!("{n} {} {n:020} a{n:050}", "ab".repeat(n % 60))).collect();
     let mut ids = Vec::new();
     for spans in [false, true] {
-        let mut session = tokenizer.session(usize::from(spans));
+        let mut session = tokenizer.session(usize::from(spans), 1);
         read(&mut session, &texts[2_999], spans); // what is filled once
         let (peak, largest) = peak_of(|| {
             let mut largest = 0;
@@ -128,18 +128,37 @@ fn caches_are_bounded_while_they_grow() {
 }
 
 #[test]
+fn threads_share_the_memory_of_caches() {
+    let tokenizer = tokenizer();
+    let texts: Vec<String> = (0..3_000).map(|n| format!("{n} {n:020} a{n:050}")).collect();
+    for threads in [1, 8, 3] {
+        let mut sessions: Vec<_> = (0..threads).map(|n| tokenizer.session(n, threads)).collect();
+        for session in &mut sessions {
+            texts.iter().for_each(|text| drop(read(session, text, false)));
+            let memory = session.caches.memory();
+            let limit = CACHE_LIMIT.min(KEPT_LIMIT / threads);
+            assert!((limit / 4..=limit + (1 << 13)).contains(&memory), "{memory} of {limit}");
+        }
+        drop(sessions);
+        let kept = tokenizer.caches.lock().expect("no thread has failed");
+        let memory: usize = kept.iter().flatten().map(Caches::memory).sum();
+        assert!((KEPT_LIMIT / 8..=KEPT_LIMIT).contains(&memory), "{threads}: {memory}");
+    }
+}
+
+#[test]
 fn what_was_found_is_not_used_once_the_cache_is_emptied() {
     let tokenizer = tokenizer();
     let known: Vec<String> = (3..43).map(|n| "ab".repeat(n)).collect();
     let new = |n: usize| (0..14).fold("a".to_string(), |word, bit| word + ["a", "b"][n >> bit & 1]);
     let ids = |word: &str| {
         tokenizer.caches.lock().expect("no thread has failed").clear();
-        read(&mut tokenizer.session(0), word, false).ids().to_vec()
+        read(&mut tokenizer.session(0, 1), word, false).ids().to_vec()
     };
     let known_ids: Vec<Vec<u32>> = known.iter().map(|word| ids(word)).collect();
     let new_ids: Vec<Vec<u32>> = (0..1 << 14).map(|n| ids(&new(n))).collect();
     for spans in [false, true] {
-        let mut session = tokenizer.session(1 + usize::from(spans));
+        let mut session = tokenizer.session(1 + usize::from(spans), 1);
         for text in 0..(1 << 14) / known.len() {
             let words = known.iter().zip(text * known.len()..);
             let together: String =
@@ -188,7 +207,7 @@ fn text_whose_spaces_are_only_marked_is_encoded_as_it_is_once_they_are() {
     for (normalizer, pre_tokenizer) in normalizers.into_iter().chain(pre_tokenizers) {
         for merges in merge_lists {
             let tokenizer = llama_2(normalizer, pre_tokenizer, merges);
-            let mut session = tokenizer.session(0);
+            let mut session = tokenizer.session(0, 1);
             for _ in 0..if cfg!(debug_assertions) { 1_000 } else { 20_000 } {
                 let kinds = 2 + random.below(parts.len() - 2);
                 let text: String =
@@ -272,7 +291,7 @@ fn text_that_is_split_at_spaces_first_is_encoded_as_it_is_as_a_whole() {
         let rules = Arc::new(rules.expect("they are known"));
         assert!(rules.splits_at_spaces());
         let (split, whole) = (of_spaces(&rules, false), of_spaces(&rules, true));
-        let (mut split, mut whole) = (split.session(0), whole.session(0));
+        let (mut split, mut whole) = (split.session(0, 1), whole.session(0, 1));
         for _ in 0..if cfg!(debug_assertions) { 200 } else { 10_000 } {
             let kinds = 2 + random.below(parts.len() - 1);
             let text: String = (0..random.below(24)).map(|_| parts[random.below(kinds)]).collect();
