@@ -91,7 +91,7 @@ pub struct Measurer {
     uses: Vec<u64>,
     /// Character offsets of the words in the chunk.
     words: Vec<(u32, u32)>,
-    /// Tokens of the chunk that stand for characters, ordered by their first character.
+    /// Tokens of the chunk with at least one character, ordered by their first character.
     placed: Vec<PlacedToken>,
     /// Indices in `placed`, ordered by the ends of the tokens.
     by_end: Vec<usize>,

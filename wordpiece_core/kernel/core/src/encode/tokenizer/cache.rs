@@ -41,7 +41,7 @@ impl Caches {
         self.ids.memory() + self.spans.memory() + self.rounded.memory()
     }
 
-    /// Set the memory limit of each cache for a call with so many threads.
+    /// Set the memory limit of each cache for a call with `threads` threads.
     pub(super) fn share(&mut self, threads: usize) {
         let limit = CACHE_LIMIT.min(KEPT_LIMIT / threads.max(1));
         (self.ids.limit, self.spans.limit, self.rounded.limit) = (limit, limit, limit);
