@@ -53,13 +53,14 @@ impl Tokenizer {
 impl Drop for Session<'_> {
     fn drop(&mut self) {
         if let Ok(mut kept) = self.tokenizer.caches.lock()
-            && let Some(place) = kept.get_mut(self.place)
+            && self.place < kept.len()
         {
-            *place = Some(Caches::default());
+            let mut caches = std::mem::take(&mut self.caches);
             let others: usize = kept.iter().flatten().map(Caches::memory).sum();
-            if others + self.caches.memory() <= KEPT_LIMIT {
-                kept[self.place] = Some(std::mem::take(&mut self.caches));
+            if others + caches.memory() > KEPT_LIMIT {
+                caches = Caches::default();
             }
+            kept[self.place] = Some(caches);
         }
     }
 }
