@@ -281,7 +281,7 @@ class Tokenizer:
         return self._encoder(split_special_tokens=True)
 
     def clear_caches(self) -> None:
-        """Free the caches, which keep up to 256 MiB."""
+        """Free the caches: up to 256 MiB, and as much again with `split_special_tokens`."""
         for name in ("kernel", "_splitting_kernel"):
             self.__dict__.pop(name, None)
 
