@@ -23,8 +23,7 @@ use foldhash::{HashMap, HashSet};
 use crate::base::error::{Error, Result};
 use crate::base::trie::NONE;
 use crate::encode::byte_fallback::ByteTokens;
-use crate::encode::model::Vocabulary;
-use crate::encode::wordpiece::Token;
+use crate::encode::vocabulary::{Token, Vocabulary};
 use crate::text::byte_level::{byte_character, character_byte};
 use crate::text::marks::{SPACE_MARK, WORD_END, WordBoundary};
 

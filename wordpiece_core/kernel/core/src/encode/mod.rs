@@ -14,6 +14,7 @@ pub(crate) mod pack;
 pub(crate) mod rows;
 pub(crate) mod tokenizer;
 pub(crate) mod unigram;
+pub(crate) mod vocabulary;
 pub(crate) mod wordpiece;
 
 pub use added_tokens::AddedToken;

@@ -1,11 +1,10 @@
 //! What splits words into the tokens of a vocabulary: one of three models.
 
-use foldhash::HashSet;
-
 use crate::base::error::Result;
 use crate::encode::bpe::{Bpe, BpeOptions, BpeScratch, Parts, Superwords};
 use crate::encode::unigram::{Unigram, UnigramOptions, UnigramScratch};
-use crate::encode::wordpiece::{Token, WordPiece, WordPieceOptions};
+use crate::encode::vocabulary::{Token, Vocabulary};
+use crate::encode::wordpiece::{WordPiece, WordPieceOptions};
 use crate::text::marks::{SPACE_MARK, WordBoundary};
 
 /// How words become tokens, in addition to the vocabulary.
@@ -34,25 +33,6 @@ impl<'a> From<BpeOptions<'a>> for ModelOptions<'a> {
 impl<'a> From<UnigramOptions<'a>> for ModelOptions<'a> {
     fn from(options: UnigramOptions<'a>) -> Self {
         ModelOptions::Unigram(options)
-    }
-}
-
-/// A vocabulary, as models take it.
-#[derive(Clone, Copy)]
-pub(crate) struct Vocabulary<'a> {
-    /// The tokens, by id.
-    pub tokens: &'a [&'a str],
-    /// The id of the unknown token, if there is one.
-    pub unk_id: Option<u32>,
-    /// The tokens that no word becomes.
-    pub hidden: &'a HashSet<u32>,
-}
-
-impl<'a> Vocabulary<'a> {
-    /// The tokens that words may become, with their ids.
-    pub fn shown(self) -> impl Iterator<Item = (&'a str, u32)> + Clone {
-        let tokens = self.tokens.iter().copied().zip(0..);
-        tokens.filter(move |(_, id)| !self.hidden.contains(id))
     }
 }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::base::error::{Error, Result, caught};
-use crate::encode::tokenizer::{Encoding, MOST_BYTES, Session};
+use crate::encode::tokenizer::{Encoding, MOST_BYTES, Session, Tokenizer};
 use crate::text::utf8::repair;
 
 /// The most tokens that a padded row, one of several rows of a text, or a packed sequence may have:
@@ -224,6 +224,20 @@ impl RowOptions {
         }
         rows.extend(second[1..].iter().map(|b| both(&first[0], b)));
         Ok(rows)
+    }
+}
+
+impl Tokenizer {
+    /// Encode texts to rows on this thread. [`encode_rows`] also takes pairs, nulls and invalid UTF-8;
+    /// [`encode_blocks`](crate::encode::encode_blocks) uses several threads.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`encode_rows`].
+    pub fn encode(&self, texts: &[&str], options: &RowOptions) -> Result<Rows> {
+        let texts: Vec<TextPair<'_>> =
+            texts.iter().map(|text| (Some(text.as_bytes()), None)).collect();
+        encode_rows(&mut self.session(0, 1), options, &texts, 0)
     }
 }
 
@@ -527,7 +541,7 @@ mod tests {
     use super::*;
     use crate::encode::added_tokens::AddedToken;
     use crate::encode::blocks::encode_blocks;
-    use crate::encode::tokenizer::{Tokenizer, TokenizerOptions};
+    use crate::encode::tokenizer::TokenizerOptions;
     use crate::encode::wordpiece::{UnkScope, WordPieceOptions};
     use crate::text::bert::TextOptions;
 

@@ -7,10 +7,12 @@
 //! large is emptied, which costs less than deciding what to keep.
 
 mod cache;
-mod composed;
+mod characters;
 mod encoding;
+mod plan;
 mod session;
-mod spans;
+mod sinks;
+mod source;
 #[cfg(test)]
 mod tests;
 mod tokenize;
@@ -19,18 +21,16 @@ mod trimming;
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use aho_corasick::AhoCorasick;
-
 use crate::base::error::{Error, Result, caught};
 use crate::encode::added_tokens::{AddedToken, AddedTokenSearch};
 use crate::encode::bpe::Superwords;
-use crate::encode::model::{Model, ModelOptions, Vocabulary};
-use crate::encode::rows::{RowOptions, Rows, TextPair, encode_rows};
-use crate::text::marks::SPACE_MARK;
+use crate::encode::model::{Model, ModelOptions};
+use crate::encode::vocabulary::Vocabulary;
 use crate::text::rules::TextRules;
 
 use cache::{Caches, HeldIds};
 pub(crate) use encoding::Encoding;
+use plan::Plan;
 pub use session::Session;
 pub(crate) use tokenize::MOST_BYTES;
 use trimming::OffsetTrimming;
@@ -108,11 +108,8 @@ pub struct Tokenizer {
     added_tokens: AddedTokenSearch,
     /// The ids of the added tokens that are special.
     special: HashSet<u32>,
-    /// Prefilter for texts in which normalization only replaces spaces by marks: without a match, a text has
-    /// no `normalized` added token.
-    late_tokens: Option<AhoCorasick>,
-    /// Whether texts are split at spaces before they are normalized.
-    splits_at_spaces: bool,
+    /// The way that texts are split into segments.
+    plan: Plan,
     /// Merges of words and of superwords, if pieces may have several words. Only ids are found with them, not
     /// offsets.
     superwords: Option<Superwords>,
@@ -162,22 +159,9 @@ impl Tokenizer {
             }
         }
         let added_tokens = AddedTokenSearch::new(added_tokens)?;
-        let late_tokens = match &text {
-            TextRules::Composed(rules) if rules.only_marks_spaces() => {
-                added_tokens.late_without(&[' ', SPACE_MARK])?
-            }
-            _ => None,
-        };
-        let splits_at_spaces = match &text {
-            TextRules::Composed(rules) => {
-                rules.splits_at_spaces() && !added_tokens.has_late() && !model.is_of_bytes()
-            }
-            TextRules::Bert(_) => false,
-        };
         let trims = !options.trim_offsets.is_empty();
         Ok(Tokenizer {
-            late_tokens,
-            splits_at_spaces,
+            plan: Plan::new(&text, &model, &added_tokens)?,
             superwords,
             word_mark: match text {
                 TextRules::Bert(_) => model.word_mark(),
@@ -192,19 +176,6 @@ impl Tokenizer {
             model,
             unk_id,
         })
-    }
-
-    /// Encodes texts to rows, each on its own, on this thread. [`encode_rows`](crate::encode::encode_rows)
-    /// takes pairs, nulls, and what is not UTF-8; [`encode_blocks`](crate::encode::encode_blocks) several
-    /// threads.
-    ///
-    /// # Errors
-    ///
-    /// The same as for [`encode_rows`](crate::encode::encode_rows).
-    pub fn encode(&self, texts: &[&str], options: &RowOptions) -> Result<Rows> {
-        let texts: Vec<TextPair<'_>> =
-            texts.iter().map(|text| (Some(text.as_bytes()), None)).collect();
-        encode_rows(&mut self.session(0, 1), options, &texts, 0)
     }
 
     /// The id of the unknown token, if there is one.

@@ -18,8 +18,7 @@ use foldhash::{HashMap, HashSet};
 use crate::base::error::{Error, Result};
 use crate::base::trie::{INITIAL_ROOT, NONE, Trie};
 use crate::encode::byte_fallback::ByteTokens;
-use crate::encode::model::Vocabulary;
-use crate::encode::wordpiece::Token;
+use crate::encode::vocabulary::{Token, Vocabulary};
 
 use rounding::{ScoreSum, is_exact};
 

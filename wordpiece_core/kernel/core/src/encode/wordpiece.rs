@@ -2,7 +2,7 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::trie::Trie;
-use crate::encode::model::Vocabulary;
+use crate::encode::vocabulary::{Token, Vocabulary};
 
 /// How words become tokens by WordPiece.
 ///
@@ -48,15 +48,6 @@ pub enum UnkScope {
     Word,
     /// One character is an unknown token, and matching goes on after it.
     Character,
-}
-
-/// A token of a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
-    /// The id of the token.
-    pub id: u32,
-    /// How many bytes of the word it covers; `u32::MAX` if there are more.
-    pub length: u32,
 }
 
 /// The model WordPiece: splits off the longest token that fits, again and again.

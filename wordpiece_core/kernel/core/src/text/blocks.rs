@@ -4,11 +4,11 @@
 use wide::i8x16;
 
 /// Bytes in a block.
-pub(super) const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 
 /// The lowest `count` bits, up to 64.
 #[inline(always)]
-pub(super) fn below(count: u32) -> u64 {
+pub(crate) fn below(count: u32) -> u64 {
     1u64.checked_shl(count).unwrap_or(0).wrapping_sub(1)
 }
 
@@ -19,7 +19,7 @@ pub(super) fn below(count: u32) -> u64 {
 /// * `bytes`, `at` - A text, and where the block begins.
 /// * `classes` - Gives for 16 bytes those that are in each class.
 #[inline(always)]
-pub(super) fn masks_at<const N: usize>(
+pub(crate) fn masks_at<const N: usize>(
     bytes: &[u8],
     at: usize,
     classes: impl Fn(Lanes) -> [Lanes; N],

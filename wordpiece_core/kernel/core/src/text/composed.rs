@@ -4,6 +4,7 @@
 
 mod aligned;
 mod matches;
+mod metaspace;
 mod normalizer;
 mod pre_tokenizer;
 mod quick_check;
@@ -15,14 +16,14 @@ use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 
-pub use aligned::{AlignedText, Origin};
+pub use aligned::AlignedText;
+pub(crate) use metaspace::Metaspace;
 use normalizer::{Normalizer, NormalizerJson};
 pub use pre_tokenizer::Pieces;
 use pre_tokenizer::{PreTokenizer, PreTokenizerJson, Prepend};
-use spaces::SpaceSplitter;
+pub(crate) use spaces::SpaceSplitter;
 
 use crate::base::error::{Error, Result};
-use crate::text::marks::SPACE_MARK;
 use crate::text::patterns::Pattern;
 use crate::text::segments::SegmentSink;
 
@@ -43,24 +44,49 @@ use crate::text::segments::SegmentSink;
 pub struct Composed {
     normalizer: Option<Normalizer>,
     steps: Vec<PreTokenizer>,
-    /// Whether what becomes of a piece depends on where in the raw text it begins.
+    /// The steps, if pieces are the matches of a pattern.
+    pattern: Option<PatternSplitter>,
+    /// True if a step depends on the offset of a piece in the raw text.
     needs_origins: bool,
-    /// Whether that is so of pieces that were changed before.
+    /// True if such a step follows a step that changes the text.
     needs_origins_of_changed: bool,
-    marks: Option<SpaceMarks>,
-    /// Splits texts before they are normalized, if that can be.
-    spaces: Option<SpaceSplitter>,
-    /// Whether words are the bytes of the text, and not GPT-2's characters for them.
+    /// True if words are bytes of the text instead of GPT-2's characters for bytes.
     pub(crate) of_bytes: bool,
 }
 
-/// How rules that only write [`SPACE_MARK`]s for spaces put one before a text.
+/// Splits normalized text into the matches of a pattern.
 #[derive(Clone, Copy, Debug)]
-struct SpaceMarks {
-    /// Which texts one is put before.
-    prepend: Prepend,
-    /// Whether it is put before a text, too, that begins with one.
-    repeats: bool,
+pub(crate) struct PatternSplitter {
+    pattern: Pattern,
+    /// True if a space is put before a text that begins with none.
+    prefix_space: bool,
+}
+
+impl PatternSplitter {
+    fn of_steps(steps: &[PreTokenizer]) -> Option<Self> {
+        match *steps {
+            [PreTokenizer::Pattern(pattern)] => {
+                Some(PatternSplitter { pattern, prefix_space: false })
+            }
+            [PreTokenizer::PrefixSpace, PreTokenizer::Pattern(Pattern::GPT2)] => {
+                Some(PatternSplitter { pattern: Pattern::GPT2, prefix_space: true })
+            }
+            _ => None,
+        }
+    }
+
+    /// Passes the pieces of a text to `sink`. `bytes` are the bytes of the text, and may continue after it.
+    #[inline(always)]
+    pub(crate) fn split(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
+        let mut from = 0;
+        if self.prefix_space && !text.is_empty() && !text.starts_with(' ') {
+            from = self.pattern.end_behind_space(text);
+            let mut first = String::from(' ');
+            first.push_str(&text[..from]);
+            sink.added(&first);
+        }
+        self.pattern.split(text, bytes, from, sink);
+    }
 }
 
 impl Composed {
@@ -101,38 +127,24 @@ impl Composed {
     }
 
     fn of(normalizer: Option<Normalizer>, steps: Vec<PreTokenizer>) -> Self {
-        let of_first = |step: &PreTokenizer| {
+        let is_first_only = |step: &PreTokenizer| {
             matches!(step, PreTokenizer::Spaces { prepend: Prepend::First, .. })
         };
-        let mut before = steps.iter().take_while(|step| !of_first(step));
-        let needs_origins_of_changed = before.any(PreTokenizer::changes_text);
-        let needs_origins = steps.iter().any(of_first);
-        let needs_origins_of_changed = needs_origins && needs_origins_of_changed;
-        let marks = match (&normalizer, &steps[..]) {
-            (Some(normalizer), []) => {
-                let prepends = normalizer.marks_spaces();
-                let scheme = |p| if p { Prepend::Always } else { Prepend::Never };
-                prepends.map(|p| SpaceMarks { prepend: scheme(p), repeats: true })
-            }
-            (None, &[PreTokenizer::Spaces { mark: SPACE_MARK, prepend }]) => {
-                Some(SpaceMarks { prepend, repeats: false })
-            }
-            _ => None,
-        };
-        let spaces = SpaceSplitter::of(normalizer.as_ref(), &steps);
+        let mut before = steps.iter().take_while(|step| !is_first_only(step));
+        let is_changed = before.any(PreTokenizer::changes_text);
+        let needs_origins = steps.iter().any(is_first_only);
         Composed {
+            pattern: PatternSplitter::of_steps(&steps),
+            needs_origins,
+            needs_origins_of_changed: needs_origins && is_changed,
             normalizer,
             steps,
-            needs_origins,
-            needs_origins_of_changed,
-            marks,
-            spaces,
             of_bytes: false,
         }
     }
 
-    /// Whether a text is normalized already, as far as can be told quickly, and its pieces can do without
-    /// origins.
+    /// Return true if a text is known to be normalized already and needs no origins. The check is quick and may
+    /// return false for a normalized text.
     #[doc(hidden)] // for fuzzing
     pub fn leaves(&self, text: &str) -> bool {
         !self.needs_origins_of_changed
@@ -156,26 +168,6 @@ impl Composed {
         text
     }
 
-    /// Whether all that is done with a text is that spaces become [`SPACE_MARK`]s, and that one is put
-    /// before it.
-    pub(crate) fn only_marks_spaces(&self) -> bool {
-        self.marks.is_some()
-    }
-
-    /// Whether one is put before a part of a text, of such rules. `is_first`: whether it is at the
-    /// beginning of the text.
-    pub(crate) fn puts_mark_before(&self, part: &str, is_first: bool) -> bool {
-        self.marks.is_some_and(|SpaceMarks { prepend, repeats }| {
-            prepend.is_wanted(is_first) && (repeats || !part.starts_with([' ', SPACE_MARK]))
-        })
-    }
-
-    /// The character of a piece for one of its segment: of rules that only mark spaces, the mark.
-    #[inline]
-    pub(crate) fn in_piece(&self, c: char) -> char {
-        if c == ' ' && self.marks.is_some() { SPACE_MARK } else { c }
-    }
-
     /// The content of an added token as it is in normalized texts.
     pub fn normalized_token(&self, content: &str) -> String {
         match &self.normalizer {
@@ -192,98 +184,22 @@ impl Composed {
         pieces
     }
 
-    /// The pattern whose matches are the pieces, and whether a space is put before a text.
-    fn in_place(&self) -> Option<(&Pattern, bool)> {
-        match self.steps.as_slice() {
-            [PreTokenizer::Pattern(pattern)] => Some((pattern, false)),
-            [PreTokenizer::PrefixSpace, PreTokenizer::Pattern(pattern)]
-                if *pattern == Pattern::GPT2 =>
-            {
-                Some((pattern, true))
-            }
-            _ => None,
-        }
+    /// Return the splitter of the normalized text, if pieces are the matches of a pattern.
+    pub(crate) fn pattern(&self) -> Option<PatternSplitter> {
+        self.pattern
     }
 
-    /// Whether the pieces of a text are parts of it, but for a space before it, which
-    /// `split_in_place` finds.
-    pub(crate) fn splits_in_place(&self) -> bool {
-        self.in_place().is_some()
-    }
-
-    /// Whether that is so of every text: none is normalized.
-    pub(crate) fn takes_text_as_it_is(&self) -> bool {
-        self.normalizer.is_none() && self.splits_in_place()
-    }
-
-    /// Returns true if a piece may have several words.
+    /// Return true if a piece may consist of several words.
     pub(crate) fn may_join_words(&self) -> bool {
-        self.in_place().is_none_or(|(pattern, _)| pattern.joins_words())
+        self.pattern.is_none_or(|splitter| splitter.pattern.joins_words())
     }
 
-    /// Gives the pieces of a normalized text to `sink`. `bytes`: those of the text; more may be behind
-    /// them.
-    #[inline(always)]
-    pub(crate) fn split_in_place(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
-        let Some((pattern, adds_space)) = self.in_place() else { return };
-        let mut from = 0;
-        if adds_space && !text.is_empty() && !text.starts_with(' ') {
-            from = pattern.end_behind_space(text);
-            let mut first = String::from(' ');
-            first.push_str(&text[..from]);
-            sink.added(&first);
-        }
-        pattern.split(text, bytes, from, sink);
-    }
-
-    /// Whether texts are split into segments at spaces, by [`Composed::split_at_spaces`], before they are
-    /// normalized.
-    pub(crate) fn splits_at_spaces(&self) -> bool {
-        self.spaces.is_some()
-    }
-
-    /// Gives the segments of a part of a text to `sink`: [`Composed::segment_pieces`] are their pieces. Returns
-    /// whether that can be done; if not, the part must be normalized as a whole.
-    ///
-    /// # Arguments
-    ///
-    /// * `part` - The part.
-    /// * `bytes` - Its bytes; more may be behind them.
-    /// * `is_first` - Whether it is at the beginning of the text.
-    /// * `aligned` - Whether the origins of the bytes of pieces are wanted.
-    /// * `sink` - What takes the segments.
-    #[inline(always)]
-    pub(crate) fn split_at_spaces(
-        &self,
-        part: &str,
-        bytes: &[u8],
-        is_first: bool,
-        aligned: bool,
-        sink: &mut impl SegmentSink,
-    ) -> bool {
-        let Some(spaces) = &self.spaces else { return false };
-        let start = spaces.start(self.normalizer.as_ref(), part, is_first, aligned);
-        start.is_some_and(|start| {
-            spaces.split(part, bytes, start, sink);
-            true
-        })
-    }
-
-    /// The pieces of such a segment. `aligned`: whether the origins of their bytes in it are wanted.
-    pub(crate) fn segment_pieces(&self, segment: &str, aligned: bool) -> Pieces {
-        let mut text = AlignedText::new(segment, 0, aligned);
-        if let Some(normalizer) = &self.normalizer {
-            let continues =
-                |spaces: &SpaceSplitter| segment.starts_with(|c| spaces.is_separator(c));
-            normalizer.normalize_segment(&mut text, self.spaces.as_ref().is_some_and(continues));
-        }
-        self.pieces(text, true)
-    }
-
-    /// Gives every piece of a text to `sink`, with the bytes of the changed text.
+    /// Pass every piece of a text to `sink`, with the bytes of the changed text.
     pub(crate) fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
-        if self.splits_in_place() && self.leaves(text) {
-            return self.split_in_place(text, bytes, sink);
+        if let Some(pattern) = self.pattern
+            && self.leaves(text)
+        {
+            return pattern.split(text, bytes, sink);
         }
         let pieces = self.pieces(self.normalized(text, 0, false), true);
         pieces.each(|Range { start, end }| sink.segment(pieces.text.text().as_bytes(), start, end));

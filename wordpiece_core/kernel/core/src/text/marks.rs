@@ -1,6 +1,7 @@
 //! How tokens say where words begin or end, and so what the symbols of a word are before any merge.
 
 use crate::text::byte_level::byte_character;
+use crate::text::unicode::only_char;
 
 /// Ends the last symbol of a word.
 pub const WORD_END: &str = "</w>";
@@ -53,6 +54,11 @@ pub enum WordMarks {
         /// Whether a space is put before a word, unless the word begins with one.
         add_space: bool,
     },
+}
+
+/// Return true if a string is the mark for a space.
+pub(crate) fn is_space_mark(string: &str) -> bool {
+    only_char(string) == Some(SPACE_MARK)
 }
 
 impl WordMarks {

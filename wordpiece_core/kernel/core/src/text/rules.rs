@@ -59,10 +59,6 @@ impl TextRules {
     pub fn normalize(&self, raw: &str, word: &mut String) {
         match self {
             TextRules::Bert(rules) => rules.normalize(raw, word),
-            TextRules::Composed(rules) if rules.only_marks_spaces() => {
-                word.clear();
-                raw.chars().for_each(|c| word.push(rules.in_piece(c)));
-            }
             TextRules::Composed(_) => {
                 word.clear();
                 word.push_str(raw);
@@ -76,8 +72,8 @@ impl TextRules {
     pub(crate) fn each_normalized(&self, raw: &str, mut each: impl FnMut(char, usize)) {
         match self {
             TextRules::Bert(rules) => rules.each_normalized(raw, each),
-            TextRules::Composed(rules) => {
-                raw.chars().zip(0..).for_each(|(c, index)| each(rules.in_piece(c), index));
+            TextRules::Composed(_) => {
+                raw.chars().zip(0..).for_each(|(c, index)| each(c, index));
             }
         }
     }

@@ -216,12 +216,12 @@ impl<const IN_ORDER: bool> Batch<IN_ORDER> {
         &mut self,
         bytes: &[u8],
         at: usize,
-        bounds: Bounds,
+        mut bounds: Bounds,
         mut longer: impl FnMut(&[u8]),
     ) {
         // They are not in memory as long as the loop runs.
         let (mut held, mut tiny, mut short) = (self.held, self.tiny.held, self.short.held);
-        bounds.each(at, |start, end| {
+        while let Some((start, end)) = bounds.pop(at) {
             let length = end - start;
             if IN_ORDER {
                 self.bounds[held % BATCH] = (start, end);
@@ -238,7 +238,7 @@ impl<const IN_ORDER: bool> Batch<IN_ORDER> {
                 self.push_longer(&bytes[start..end], held, &mut longer);
             }
             held += 1;
-        });
+        }
         (self.held, self.tiny.held, self.short.held) = (held, tiny, short);
     }
 

@@ -101,19 +101,29 @@ impl BlockSegments {
 impl Bounds {
     /// Calls `each` with the bounds of every segment, in order. `at`: where the block begins.
     #[inline(always)]
-    pub fn each(self, at: usize, mut each: impl FnMut(usize, usize)) {
-        let Bounds { mut starts, mut ends } = self;
-        while starts != 0 {
-            // The last segment may end behind the block: there is no bit for that, but zero has as
-            // many trailing zeros as a block has bytes.
-            each(at + starts.trailing_zeros() as usize, at + ends.trailing_zeros() as usize);
-            (starts, ends) = (starts & (starts - 1), ends & ends.wrapping_sub(1));
+    pub fn each(mut self, at: usize, mut each: impl FnMut(usize, usize)) {
+        while let Some((start, end)) = self.pop(at) {
+            each(start, end);
         }
+    }
+
+    /// Remove the first segment, and return its bounds. `at`: the offset of the block.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, at: usize) -> Option<(usize, usize)> {
+        let Bounds { starts, ends } = *self;
+        if starts == 0 {
+            return None;
+        }
+        // The last segment may end behind the block: there is no bit for that, but zero has as many
+        // trailing zeros as a block has bytes.
+        let bounds = (at + starts.trailing_zeros() as usize, at + ends.trailing_zeros() as usize);
+        *self = Bounds { starts: starts & (starts - 1), ends: ends & ends.wrapping_sub(1) };
+        Some(bounds)
     }
 }
 
 /// Calls a function with each segment of a text.
-pub(super) struct Each<F>(pub(super) F);
+pub(crate) struct Each<F>(pub(crate) F);
 
 impl<F: FnMut(Segment<'_>)> SegmentSink for Each<F> {
     #[inline(always)]

@@ -20,6 +20,11 @@ pub(crate) fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || UnicodeCategories::is_punctuation(c)
 }
 
+/// Return the character of a string of one character; None for other strings.
+pub(crate) fn only_char(string: &str) -> Option<char> {
+    string.chars().next().filter(|c| c.len_utf8() == string.len())
+}
+
 /// The lowercase mapping of a character by itself, whatever is around it.
 pub fn lowercase(c: char) -> impl Iterator<Item = char> {
     // The only character whose full mapping differs from its simple one.

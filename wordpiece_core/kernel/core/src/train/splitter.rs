@@ -7,9 +7,9 @@ use foldhash::HashMap;
 
 use crate::base::error::Result;
 use crate::encode::bpe::{Bpe, BpeOptions, BpeScratch};
-use crate::encode::model::Vocabulary;
-use crate::encode::wordpiece::Token;
+use crate::encode::vocabulary::{Token, Vocabulary};
 use crate::text::marks::WordMarks;
+use crate::text::unicode::only_char;
 use crate::train::longest::LongestMatch;
 use crate::train::splits::{OUTSIDE, adjacent};
 
@@ -171,11 +171,6 @@ impl Splitter {
             .filter_map(|(left, right)| Some((self.step_of((left, right), from)?, left, right)))
             .min()
     }
-}
-
-fn only_char(text: &str) -> Option<char> {
-    let mut chars = text.chars();
-    chars.next().filter(|_| chars.next().is_none())
 }
 
 /// Replaces a pair by its token, from left to right.

@@ -7,6 +7,7 @@ use foldhash::HashSet;
 
 use crate::text::blocks::{Lanes, each_in_class};
 use crate::text::marks::SPACE_MARK;
+use crate::text::unicode::only_char;
 
 /// The mark in UTF-8.
 const MARK: [u8; 3] = {
@@ -50,8 +51,7 @@ impl Parts {
             let pairs = token.chars().zip(token.chars().skip(1));
             joined.extend(pairs.filter(|pair| pair.1 == SPACE_MARK).map(|pair| pair.0));
         }
-        let only = |token: &str| token.chars().next().filter(|c| c.len_utf8() == token.len());
-        let symbols = (!unknown_ends).then(|| tokens.filter_map(only).collect());
+        let symbols = (!unknown_ends).then(|| tokens.filter_map(only_char).collect());
         let others = Others { joined, symbols };
         Parts { ascii: std::array::from_fn(|byte| others.end(byte as u8 as char)), others }
     }

@@ -154,32 +154,10 @@ impl Encoding {
         self.words += scratch.words_with_tokens();
     }
 
-    /// Appends the tokens of a word with their spans. `first`: how many characters of the text are
-    /// before those that they are counted from.
+    /// Append a token with its span. `word`: the index of its word among the words that are not counted yet.
     #[inline]
-    pub(super) fn push_cached(&mut self, tokens: &[(u32, [u32; 2])], first: u32) {
-        self.push_all(tokens.iter().map(|&(id, _)| id));
-        let word = self.next_word;
-        self.spans.extend(tokens.iter().map(|&(_, [start, end])| Span {
-            start: first.wrapping_add(start),
-            end: first.wrapping_add(end),
-            word,
-        }));
-    }
-
-    /// Appends a token with its span. `first`: how many characters of the text are before those that
-    /// it is counted from; `word`: how many words are before its own, of those that are not counted
-    /// yet.
-    #[inline]
-    pub(super) fn push_token(
-        &mut self,
-        (id, [start, end]): &(u32, [u32; 2]),
-        first: u32,
-        word: u32,
-    ) {
-        self.push(*id);
-        let word = self.next_word + word;
-        let [start, end] = [start, end].map(|at| first.wrapping_add(*at));
-        self.spans.push(Span { start, end, word });
+    pub(super) fn push_token(&mut self, id: u32, [start, end]: [u32; 2], word: u32) {
+        self.push(id);
+        self.spans.push(Span { start, end, word: self.next_word + word });
     }
 }

@@ -5,7 +5,7 @@ use std::ops::{Add, Sub};
 
 use super::{Unigram, UnigramScratch};
 use crate::base::trie::NONE;
-use crate::encode::wordpiece::Token;
+use crate::encode::vocabulary::Token;
 
 /// Where a sum is larger than this, sentencepiece counts anew from 0.
 const RESET_AT: f32 = 100_000.0;

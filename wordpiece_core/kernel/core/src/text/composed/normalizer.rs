@@ -14,7 +14,6 @@ use crate::base::error::{Error, Result};
 use crate::text::bert::{is_chinese, is_removed};
 use crate::text::byte_level::byte_character;
 use crate::text::charsmap::CharsMap;
-use crate::text::marks::SPACE_MARK;
 use crate::text::unicode::{is_whitespace, lowercase};
 
 /// What changes a text before it is split.
@@ -157,41 +156,11 @@ impl Normalizer {
         }
     }
 
-    /// Whether a [`SPACE_MARK`] is put before a text, if that and marks in place of spaces are all that
-    /// is done; None if it is not.
-    pub(crate) fn marks_spaces(&self) -> Option<bool> {
-        let is_mark = |string: &str| string.chars().eq([SPACE_MARK]);
-        match self {
-            Normalizer::Replace(Matcher::Text(space), mark) => {
-                (space == " " && is_mark(mark)).then_some(false)
-            }
-            Normalizer::SentencePiece(rules) => rules.marks_spaces(),
-            Normalizer::Sequence(parts) => match &parts[..] {
-                [only] => only.marks_spaces(),
-                [Normalizer::Prepend(prefix), other] | [other, Normalizer::Prepend(prefix)] => {
-                    (is_mark(prefix) && other.marks_spaces() == Some(false)).then_some(true)
-                }
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
     /// Appends its parts that are no sequences.
     pub(crate) fn add_parts<'a>(&'a self, parts: &mut Vec<&'a Normalizer>) {
         match self {
             Normalizer::Sequence(all) => all.iter().for_each(|part| part.add_parts(parts)),
             part => parts.push(part),
-        }
-    }
-
-    /// Whether it makes one of several spaces in a row.
-    pub(crate) fn merges_spaces(&self) -> bool {
-        match self {
-            Normalizer::Replace(Matcher::Spaces, content) => {
-                content == " " || content.chars().eq([SPACE_MARK])
-            }
-            _ => false,
         }
     }
 

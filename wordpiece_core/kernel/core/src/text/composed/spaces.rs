@@ -9,19 +9,20 @@ use foldhash::HashSet;
 use memchr::memmem;
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::Composed;
 use super::aligned::AlignedText;
 use super::matches::{Behavior, Matcher, Splitting};
 use super::normalizer::Normalizer;
-use super::pre_tokenizer::{PreTokenizer, Prepend};
+use super::pre_tokenizer::{Pieces, PreTokenizer, Prepend};
 use crate::text::blocks::{Lanes, each_in_class};
 use crate::text::charsmap::CharsMap;
-use crate::text::marks::SPACE_MARK;
+use crate::text::marks::{SPACE_MARK, is_space_mark};
 use crate::text::segments::SegmentSink;
-use crate::text::unicode::is_whitespace;
+use crate::text::unicode::{is_whitespace, only_char};
 
 /// Where texts can be split before they are normalized.
 #[derive(Debug)]
-pub struct SpaceSplitter {
+pub(crate) struct SpaceSplitter {
     /// The characters that text is split before, in order: each becomes a space.
     separators: Vec<char>,
     /// The characters that become nothing, in order.
@@ -64,13 +65,10 @@ impl Way {
     }
 
     /// That of parts, with the map; None if texts are not split by them as they are.
-    fn of<'a>(
-        normalizer: Option<&'a Normalizer>,
-        steps: &[PreTokenizer],
-    ) -> Option<(Way, Prepend, Option<&'a CharsMap>)> {
+    fn of_rules(rules: &Composed) -> Option<(Way, Prepend, Option<&CharsMap>)> {
         let mut parts = Vec::new();
-        normalizer.into_iter().for_each(|normalizer| normalizer.add_parts(&mut parts));
-        let (splits, others) = steps.split_last()?;
+        rules.normalizer.iter().for_each(|normalizer| normalizer.add_parts(&mut parts));
+        let (splits, others) = rules.steps.split_last()?;
         if !begins_at_marks(splits) {
             return None;
         }
@@ -100,7 +98,7 @@ impl Way {
             [] if is_split => Way::Words,
             [] => Way::Spaces,
             [Normalizer::Strip { left: false, right: true }, other]
-                if !is_split && other.merges_spaces() =>
+                if !is_split && merges_spaces(other) =>
             {
                 Way::Replaced
             }
@@ -115,24 +113,32 @@ fn begins_at_marks(step: &PreTokenizer) -> bool {
     let PreTokenizer::Split(Splitting { matcher, behavior, invert }) = step else { return false };
     let is_mark = match matcher {
         Matcher::Character(c) => *c == SPACE_MARK,
-        Matcher::Text(string) => string.chars().eq([SPACE_MARK]),
+        Matcher::Text(string) => is_space_mark(string),
         _ => false,
     };
     is_mark && *behavior == Behavior::MergedWithNext && !invert
 }
 
+/// Return true if a normalizer replaces several spaces by one space or mark.
+fn merges_spaces(normalizer: &Normalizer) -> bool {
+    match normalizer {
+        Normalizer::Replace(Matcher::Spaces, content) => content == " " || is_space_mark(content),
+        _ => false,
+    }
+}
+
 impl SpaceSplitter {
-    /// That of the parts; None if texts cannot be split so.
-    pub fn of(normalizer: Option<&Normalizer>, steps: &[PreTokenizer]) -> Option<Self> {
-        let (way, prepend, map) = Way::of(normalizer, steps)?;
+    /// Return the splitter of rules; None if their texts cannot be split before they are normalized.
+    pub(crate) fn of_rules(rules: &Composed) -> Option<Self> {
+        let (way, prepend, map) = Way::of_rules(rules)?;
         let is_space = |c: char| c == ' ' || way == Way::Words && is_whitespace(c);
         let (mut spaces, mut dropped) = (Vec::new(), Vec::new());
         let (mut mapped, mut joined): (HashSet<char>, HashSet<char>) = Default::default();
         let (mut is_known, mut moves_spaces) = (true, false);
         map.into_iter().for_each(|map| {
             map.for_each(|string, result| {
-                let becomes = only(result);
-                match only(string) {
+                let becomes = only_char(result);
+                match only_char(string) {
                     Some(c) => {
                         mapped.insert(c);
                         spaces.extend(becomes.is_some_and(is_space).then_some(c));
@@ -162,13 +168,13 @@ impl SpaceSplitter {
     ///
     /// # Arguments
     ///
-    /// * `normalizer` - The normalizer of these rules.
+    /// * `rules` - The rules of the splitter.
     /// * `text` - The part.
     /// * `is_first` - Whether it is at the beginning of the text.
     /// * `aligned` - Whether it matters where the bytes of pieces come from.
-    pub fn start(
+    pub(crate) fn start(
         &self,
-        normalizer: Option<&Normalizer>,
+        rules: &Composed,
         text: &str,
         is_first: bool,
         aligned: bool,
@@ -188,13 +194,13 @@ impl SpaceSplitter {
             (_, Prepend::First) => is_first || is_separator(first),
             _ => true,
         };
-        let is_told =
-            is_told && (self.way != Way::Replaced || self.ends_with_word(normalizer, text));
+        let is_told = is_told && (self.way != Way::Replaced || self.ends_with_word(rules, text));
         is_told.then_some(start)
     }
 
     /// Whether nothing but spaces is removed at the end of a text.
-    fn ends_with_word(&self, normalizer: Option<&Normalizer>, text: &str) -> bool {
+    fn ends_with_word(&self, rules: &Composed, text: &str) -> bool {
+        let normalizer = rules.normalizer.as_ref();
         let content = text.trim_end_matches(|c| self.is_of_run(c));
         let mut characters = content.char_indices().rev();
         if let (Some((at, c)), before) = (characters.next(), characters.next())
@@ -214,7 +220,13 @@ impl SpaceSplitter {
     /// Gives the segments of a part of a text to `sink`. `bytes`: those of the part, and what may be behind it;
     /// `start`: as [`SpaceSplitter::start`] gives it.
     #[inline(always)]
-    pub fn split(&self, text: &str, bytes: &[u8], mut start: usize, sink: &mut impl SegmentSink) {
+    pub(crate) fn split(
+        &self,
+        text: &str,
+        bytes: &[u8],
+        mut start: usize,
+        sink: &mut impl SegmentSink,
+    ) {
         let is_lead = |lanes: Lanes| {
             self.leads.iter().fold(lanes.is(b' '), |found, &lead| found | lanes.is(lead))
         };
@@ -236,6 +248,16 @@ impl SpaceSplitter {
         }
     }
 
+    /// Return the pieces of a segment. `aligned`: true to keep the origins of their bytes in the segment.
+    pub(crate) fn pieces(&self, rules: &Composed, segment: &str, aligned: bool) -> Pieces {
+        let mut text = AlignedText::new(segment, 0, aligned);
+        if let Some(normalizer) = &rules.normalizer {
+            let continues = segment.starts_with(|c| self.is_separator(c));
+            normalizer.normalize_segment(&mut text, continues);
+        }
+        rules.pieces(text, true)
+    }
+
     #[inline]
     fn is_of_run(&self, c: char) -> bool {
         c == ' ' || !c.is_ascii_graphic() && (self.is_separator(c) || self.is_dropped(c))
@@ -243,7 +265,7 @@ impl SpaceSplitter {
 
     /// Whether text is split before a character.
     #[inline]
-    pub(crate) fn is_separator(&self, c: char) -> bool {
+    fn is_separator(&self, c: char) -> bool {
         c == ' ' || self.separators.binary_search(&c).is_ok()
     }
 
@@ -288,12 +310,6 @@ fn breaks(before: char, c: char) -> bool {
 #[inline(always)]
 fn is_no_prefix(c: char) -> bool {
     c < '\u{600}' || ('\u{1000}'..'\u{11000}').contains(&c)
-}
-
-/// The character of a string of one.
-fn only(string: &str) -> Option<char> {
-    let mut characters = string.chars();
-    characters.next().filter(|_| characters.next().is_none())
 }
 
 #[cfg(test)]
