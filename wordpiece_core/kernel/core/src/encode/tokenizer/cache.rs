@@ -61,9 +61,9 @@ impl Cache {
 
     /// Looks up the segments of a batch.
     #[inline(always)]
-    pub(super) fn find(&mut self, batch: &mut Batch<true>) {
+    pub(super) fn find(&mut self, text: &str, batch: &mut Batch<true>) {
         self.emptied = false;
-        self.segments.find(batch);
+        self.segments.find(text, batch);
     }
 
     /// Returns the entry of a segment; None if it is not in the cache. `found`: its value when its batch was

@@ -332,7 +332,9 @@ impl Segments<'_> {
             Segments::Spaces(splitter, start) => splitter.split(text, bytes, start, sink),
             Segments::Raw { parts, mut puts_mark } => parts.each(text, true, |range| {
                 if std::mem::take(&mut puts_mark) {
-                    return sink.added(&format!(" {}", &text[..range.end])); // the space becomes the mark
+                    let mut first = String::from(' '); // it becomes the mark
+                    first.push_str(&text[..range.end]);
+                    return sink.added(&first);
                 }
                 sink.segment(bytes, range.start, range.end);
             }),

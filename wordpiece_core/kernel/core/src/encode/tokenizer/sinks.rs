@@ -13,8 +13,8 @@ use crate::text::segments::{BlockSegments, Segment, SegmentSink};
 
 /// Writes segments that were looked up in a cache.
 pub(super) trait TakeSegments {
-    /// Looks up the segments of a batch.
-    fn find(&mut self, batch: &mut Batch<true>);
+    /// Looks up the segments of a batch of a text.
+    fn find(&mut self, text: &str, batch: &mut Batch<true>);
 
     /// Takes the next segment. `found`: its entry in the cache, or [`MISSING`].
     fn take(&mut self, segment: Segment<'_>, found: u64);
@@ -60,7 +60,7 @@ impl<'a, T: TakeSegments> Gathering<'a, T> {
     #[inline(never)]
     fn flush(&mut self) {
         let Gathering { text, batch, taker } = self;
-        taker.find(batch);
+        taker.find(text, batch);
         taker.take_all(text, batch);
         batch.clear();
     }
@@ -179,8 +179,8 @@ impl TakeSegments for TakeIds<'_> {
     }
 
     #[inline(always)]
-    fn find(&mut self, batch: &mut Batch<true>) {
-        self.cache.find(batch);
+    fn find(&mut self, text: &str, batch: &mut Batch<true>) {
+        self.cache.find(text, batch);
     }
 
     #[inline(never)]
@@ -338,8 +338,8 @@ pub(super) struct TakeSpans<'a> {
 }
 
 impl TakeSegments for TakeSpans<'_> {
-    fn find(&mut self, batch: &mut Batch<true>) {
-        self.cache.find(batch);
+    fn find(&mut self, text: &str, batch: &mut Batch<true>) {
+        self.cache.find(text, batch);
     }
 
     #[inline(always)]
