@@ -1,4 +1,4 @@
-//! The module `wordpiece_core._kernel` of Python. The algorithms are those of [`wordpiece_core`].
+//! The module `wordpiece_core._kernel` of Python. The algorithms are in [`wordpiece_core`].
 //!
 //! The module [`arrow`] checks Arrow arrays that come from outside, and converts between them and the
 //! types of the algorithms. The module `python` has the functions and classes; it is compiled with the feature

@@ -1,5 +1,5 @@
-//! What the Python package takes in addition to the crate's own face: the steps of training that workers do, and what
-//! arrays are read with. Any release may change it.
+//! Items for the Python package in addition to the public interface: the steps of training on workers, and readers of
+//! arrays. Any release may change them.
 
 pub use crate::base::error::note_panic;
 pub use crate::base::hash::KeyedHash;

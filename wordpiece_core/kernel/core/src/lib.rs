@@ -17,7 +17,7 @@
 //! |---|---|
 //! | `train` | the modules `train` and `unigram` |
 //! | `threads` | several threads for a batch of texts, and for training; without it all is done by the caller's |
-//! | `onig` | all regular expressions of a `tokenizer.json`; without it only those that split text as GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek do. Takes a C compiler |
+//! | `onig` | all regular expressions of a `tokenizer.json`; without it only the expressions of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek. Takes a C compiler |
 //!
 //! # Examples
 //!
@@ -114,7 +114,7 @@ mod oracle;
 const fn is_shared<T: Send + Sync>() {}
 const fn is_sent<T: Send>() {}
 
-/// What threads share, and what one of them may have been given by another.
+/// Types that threads share, and types that can be sent to another thread.
 const _: () = {
     is_shared::<encode::Tokenizer>();
     is_shared::<text::TextRules>();

@@ -1,4 +1,4 @@
-//! What the tests compare training with: counting and merging by their definitions.
+//! Counting and merging by their definitions, for tests to compare with.
 
 use std::collections::HashMap;
 
@@ -20,11 +20,11 @@ pub fn merged(split: &[u32], left: u32, right: u32, token: u32) -> Vec<u32> {
     out
 }
 
-/// The counts of tokens, and those of adjacent pairs with the split and the index where each occurs
-/// first.
+/// The counts of tokens, and the counts of adjacent pairs with the split and the index of the first
+/// occurrence.
 pub type PlainCounts = (HashMap<u32, u64>, HashMap<(u32, u32), (u64, (usize, usize))>);
 
-/// Counts the tokens and the pairs of splits, each of which has a count.
+/// Count the tokens and the pairs of splits with their counts.
 pub fn counted(splits: &[(Vec<u32>, u64)]) -> PlainCounts {
     let (mut tokens, mut pairs) = PlainCounts::default();
     for (word, (split, count)) in splits.iter().enumerate() {

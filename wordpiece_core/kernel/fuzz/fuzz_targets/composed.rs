@@ -45,7 +45,7 @@ const NAMED_SPLITS: [&str; 3] = ["BertPreTokenizer", "Whitespace", "WhitespaceSp
 const BEHAVIORS: [&str; 5] =
     ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"];
 const SCHEMES: [&str; 3] = ["always", "first", "never"];
-/// Expressions that have a splitter of their own: those of GPT-2, Llama 3 and GPT-4o.
+/// Expressions with a dedicated splitter: GPT-2, Llama 3 and GPT-4o.
 const KNOWN: [&str; 3] = [
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
@@ -56,7 +56,7 @@ const KNOWN: [&str; 3] = [
     ),
 ];
 
-/// What expressions are made of.
+/// Elements of expressions.
 const SYNTAX: &str = r"\p{L} \p{N} \s \S \w \b \K \G \1 \X \R . ^ $ | + * ? ?+ ++ *? {2} {1,3} {,2} ( (?: (?i: (?= (?! (?<= (?<! (?> (?~ ) [ [^ ] && - a b é ſ";
 
 fn pattern(is_regex: bool, text: &str) -> Value {

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use wordpiece_shards::parquet_footer::encrypted_columns;
 
-// The footer, with its length and the magic number behind it.
+// The footer, with its length and the magic number after it.
 fuzz_target!(|data: &[u8]| {
     let _ = encrypted_columns(data);
 });

@@ -25,10 +25,10 @@ enum Text {
     Composed(u8, u8),
 }
 
-/// How texts become rows.
+/// The options for rows.
 #[derive(Arbitrary, Debug)]
 struct Shape {
-    /// How many tokens are added at each place, to a row of one text and of a pair.
+    /// The number of tokens added at each place of a row, for one text and for a pair.
     added: [[u8; 3]; 2],
     max_length: Option<u8>,
     truncation: u8,
@@ -40,7 +40,7 @@ struct Shape {
 #[derive(Arbitrary, Debug)]
 struct Input {
     vocabulary: Vec<String>,
-    /// How a token is made of two others, by their places: so that merges make tokens.
+    /// The indices of two tokens that make a token, so that merges make tokens.
     joined: Vec<(u8, u8)>,
     kind: Kind,
     text: Text,
@@ -103,7 +103,7 @@ fn made(input: &Input) -> Option<(Tokenizer, usize)> {
         vocabulary.push(format!("{}{}", vocabulary[left], vocabulary[right]));
     }
     let mut seen = HashSet::new();
-    // Ids are the places of tokens, each of which is there once.
+    // Ids are the indices of tokens, without duplicates.
     if !vocabulary.iter().all(|token| seen.insert(token.as_str())) || vocabulary.is_empty() {
         return None;
     }

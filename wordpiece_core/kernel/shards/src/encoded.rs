@@ -1,7 +1,7 @@
 //! Texts to pages of ids, without an Arrow array between.
 //!
-//! All texts are encoded before the first page is made: a page takes as much of the processor's cache
-//! as the words that were seen last, and these are wanted again.
+//! All texts are encoded before the first page is made: a page would evict recently seen words, which
+//! are looked up again, from the processor's caches.
 
 use crate::id_pages::{IdPages, Pages};
 use wordpiece_core::Result;

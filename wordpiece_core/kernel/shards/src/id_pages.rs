@@ -35,7 +35,7 @@ const PAGE_HEADER: usize = 1 << 10;
 /// The most bytes of memory for pages that are kept for those to come.
 const MOST_KEPT: usize = 8 << 20;
 
-/// How pages are compressed.
+/// The compression of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// Not at all.
@@ -63,19 +63,19 @@ impl Codec {
 /// Pages with their headers, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
-    /// The bytes as they are in a file.
+    /// The bytes for the file.
     pub(super) bytes: Bytes,
-    /// How many bytes they would be without compression, headers included.
+    /// The number of uncompressed bytes, with headers.
     pub(super) uncompressed: usize,
-    /// How many pages there are.
+    /// The number of pages.
     pub(super) pages: usize,
-    /// How many levels they have: ids, empty lists, and nulls.
+    /// The number of levels: ids, empty lists and nulls.
     pub(super) levels: usize,
-    /// How many lists they have, nulls included.
+    /// The number of lists, nulls included.
     pub rows: usize,
-    /// How many of the lists are null.
+    /// The number of nulls.
     pub nulls: usize,
-    /// How many ids they have.
+    /// The number of ids.
     pub ids: usize,
 }
 
@@ -84,7 +84,7 @@ pub struct IdPages {
     tokens: u32,
     codec: Codec,
     dictionary: OnceLock<Pages>,
-    /// What pages were made in before, for those to come.
+    /// Sinks of earlier pages, for reuse.
     kept: Mutex<Vec<PageSink>>,
 }
 
@@ -128,7 +128,7 @@ impl IdPages {
         Ok(Some(self.dictionary.get_or_init(|| page)))
     }
 
-    /// What makes pages of lists that come one at a time.
+    /// Return a sink that makes pages from single lists.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ pub struct IdPageWriter<'m> {
 }
 
 impl IdPageWriter<'_> {
-    /// Adds a list of ids; None stands for a null.
+    /// Append a list of ids, or a null for None.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl IdPageWriter<'_> {
         Ok(pages)
     }
 
-    /// Adds ids as they are in a page: indices of the dictionary, or plain.
+    /// Append ids in the encoding of the page: indices of the dictionary, or plain.
     fn add_values<T: Id>(&mut self, ids: &[T]) -> Result<()> {
         let largest = ids.iter().fold(0, |largest, id| id.value().max(largest));
         let IdPages { tokens, .. } = *self.maker;
@@ -242,7 +242,7 @@ const ID: u8 = 3;
 #[derive(Default)]
 struct DataPage {
     levels: usize,
-    /// Where lists start.
+    /// The starts of lists.
     starts: Vec<usize>,
     /// Definition levels, and how often each is repeated.
     runs: Vec<(u8, usize)>,
@@ -328,7 +328,7 @@ fn with_length(page: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     page[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// The header of a run of so many bit-packed values. Returns where the values begin.
+/// Write the header of a run of bit-packed values. Return the offset of the values.
 fn bit_packed(page: &mut Vec<u8>, values: usize) -> usize {
     varint(page, values.div_ceil(8) << 1 | 1);
     page.len()
@@ -352,7 +352,7 @@ struct PageSink {
     compressed: Vec<u8>,
     /// The pages that are written.
     done: Vec<u8>,
-    /// What is counted of them.
+    /// The counts of the pages.
     pages: Pages,
 }
 
@@ -427,7 +427,7 @@ mod tests {
     fn a_page_has_a_bit_for_each_repetition_runs_of_definitions_and_the_ids() {
         let lists: [List<'_>; 4] = [Some(&[7, 258]), None, Some(&[]), Some(&[9])];
         let levels = [
-            vec![2, 0, 0, 0, 1 << 1 | 1, 0b0_0010], // one group of eight bits; the second id goes on
+            vec![2, 0, 0, 0, 1 << 1 | 1, 0b0_0010], // one group of eight bits; the second id continues
             vec![8, 0, 0, 0, 2 << 1, ID, 1 << 1, NULL, 1 << 1, EMPTY, 1 << 1, ID],
         ]
         .concat();

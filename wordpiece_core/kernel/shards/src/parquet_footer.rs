@@ -1,5 +1,5 @@
-//! What is read of Parquet files here: which columns are encrypted, from the footer (pyarrow does not
-//! say, and aborts the process when it reads the chunk of such a column), and the headers of pages.
+//! Reads two parts of Parquet files: the encrypted columns in the footer (pyarrow aborts the process when it
+//! reads a chunk of such a column), and the headers of pages.
 
 use std::collections::HashSet;
 
@@ -37,14 +37,14 @@ pub fn encrypted_columns(tail: &[u8]) -> Result<Vec<String>> {
     Ok(encrypted)
 }
 
-/// Kinds of pages. Data is that of version 1; of version 2 it has a kind of its own.
+/// Kinds of pages. Data pages have version 1; pages of version 2 have another kind.
 pub(crate) const DATA_PAGE: i64 = 0;
 pub(crate) const INDEX_PAGE: i64 = 1;
 pub(crate) const DICTIONARY_PAGE: i64 = 2;
 
 /// The header of a page.
 pub(crate) struct PageHeader {
-    /// What the page is: one of the kinds above, or another one.
+    /// The kind of the page: one of the kinds above, or another one.
     pub kind: i64,
     /// The bytes of the page after its header.
     pub size: i64,
@@ -54,8 +54,8 @@ pub(crate) struct PageHeader {
     pub length: usize,
 }
 
-/// Reads the header of the page at the beginning of these bytes. (The Parquet library takes the size
-/// of a list at its word, and goes on beyond the end.)
+/// Reads the header of the page at the beginning of these bytes. (The Parquet library trusts the
+/// size of a list, and reads beyond the end.)
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub(crate) fn page_header(bytes: &[u8]) -> Result<PageHeader> {
     Ok(header)
 }
 
-/// The bytes of the structure in the footer, without its length and the magic number behind it.
+/// Return the bytes of the structure in the footer, without its length and the magic number after it.
 pub(crate) fn metadata(tail: &[u8]) -> Result<&[u8]> {
     let Some((rest, [l0, l1, l2, l3, magic @ ..])) = tail.split_last_chunk::<8>() else {
         return Err(broken());

@@ -1,6 +1,6 @@
-//! Parquet files put together from column chunks: those of ids, from their pages; those of the file
-//! that the rows come from; and those of all other columns, from a Parquet file that another writer
-//! has made. Chunks are copied as they are.
+//! Parquet files assembled from column chunks: chunks of ids, from their pages; chunks of the source
+//! file; and chunks of all other columns, from a Parquet file by another writer. Chunks are copied without
+//! changes.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::id_pages::{IdPages, Pages};
 use crate::source::{Chunks, metadata_of};
 use wordpiece_core::{Error, Result};
 
-/// Bytes of a row group for what is beside its chunks: above all the dictionary of the ids.
+/// Bytes of a row group in addition to its chunks, mainly for the dictionary of the ids.
 const BESIDE_CHUNKS: usize = 64 << 10;
 
-/// A Parquet file that is being written. What is done of it is handed out after each row group.
+/// A Parquet file that is being written. Its bytes are returned after each row group.
 pub struct ShardFile {
     writer: SerializedFileWriter<Vec<u8>>,
     ids: String,
@@ -36,7 +36,7 @@ impl ShardFile {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if `empty` is no Parquet file.
+    /// Returns [`Error::Data`] if `empty` is not a Parquet file.
     pub fn new(empty: &Bytes, ids: String) -> Result<Self> {
         let metadata = metadata_of(empty)?;
         let file = metadata.file_metadata();
@@ -61,8 +61,7 @@ impl ShardFile {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if the columns are not those of the schema, or if their rows are not as
-    /// many.
+    /// Returns [`Error::Data`] if the columns differ from the schema, or if their numbers of rows differ.
     pub fn add_row_group(
         &mut self,
         others: Option<&Bytes>,
@@ -130,7 +129,7 @@ impl ShardFile {
 }
 
 /// The metadata of a chunk without bounds of floating-point numbers. This library says in the footer
-/// that such bounds are in the total order of IEEE 754; those that come from elsewhere need not be.
+/// that such bounds are in the total order of IEEE 754, which is unknown for other writers.
 fn with_sure_bounds(metadata: ColumnChunkMetaData) -> Result<ColumnChunkMetaData> {
     let column = metadata.column_descr();
     let (logical, converted) = (column.logical_type_ref(), column.converted_type());

@@ -1,4 +1,4 @@
-//! Column chunks of a Parquet file that can be copied to another one as they are.
+//! Column chunks of a Parquet file that can be copied to another one without changes.
 
 use bytes::Bytes;
 use parquet::basic::{ColumnOrder, Compression, CompressionCodec, Encoding, SortOrder};
@@ -32,9 +32,9 @@ pub struct ChunkSource {
 
 /// Column chunks of a row group, with their metadata. Offsets count from the start of each chunk.
 pub struct Chunks {
-    /// How many rows the row group has.
+    /// The number of rows of the row group.
     pub rows: usize,
-    /// The names of the columns, each of which is there with all its leaves.
+    /// The names of the columns, each with all its leaves.
     pub names: Vec<String>,
     pub(super) leaves: Vec<(ColumnChunkMetaData, Bytes)>,
 }
@@ -44,12 +44,12 @@ impl ChunkSource {
     ///
     /// * `footer` - The metadata of the file, as Arrow writes it: a Parquet file without anything else. Of other
     ///   bytes the library may ask for any memory.
-    /// * `wanted` - A Parquet file whose columns are stored as those of the new file are.
+    /// * `wanted` - A Parquet file whose columns are stored like the columns of the new file.
     /// * `codec` - The codec of the new file. Chunks of another one are not copied.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if one of the two is no Parquet file that can be read here.
+    /// Returns [`Error::Data`] if one of the files is not a readable Parquet file.
     pub fn new(footer: &Bytes, wanted: &Bytes, codec: CompressionCodec) -> Result<Self> {
         let metadata = metadata_of(footer)?;
         let wanted = metadata_of(wanted)?;
@@ -62,7 +62,7 @@ impl ChunkSource {
         Ok(ChunkSource { columns: same.collect(), codec, metadata })
     }
 
-    /// Where the chunks that can be copied are in the file, and how many bytes they have.
+    /// Return the offsets and the sizes, in bytes, of the chunks that can be copied.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl ChunkSource {
         self.metadata.row_groups().get(number).ok_or_else(missing)
     }
 
-    /// The columns of which every chunk in this row group can be copied.
+    /// Return the columns whose chunks in this row group can all be copied.
     fn columns_of(&self, group: &RowGroupMetaData) -> Vec<&Vec<usize>> {
         let fits = |&leaf: &usize| {
             let chunk = group.column(leaf);
@@ -165,7 +165,8 @@ fn leaves_of(schema: &SchemaDescriptor, root: usize) -> Vec<usize> {
     (0..schema.num_columns()).filter(|&leaf| schema.get_column_root_idx(leaf) == root).collect()
 }
 
-/// Where a chunk is in its file; None if its metadata cannot be right, or if it is in another file.
+/// Return the offset and the size of a chunk in its file; None if its metadata is invalid, or if it is in
+/// another file.
 fn range(chunk: &ColumnChunkMetaData) -> Option<(u64, u64)> {
     let data = chunk.data_page_offset();
     let start = chunk.dictionary_page_offset().unwrap_or(data);
@@ -174,8 +175,8 @@ fn range(chunk: &ColumnChunkMetaData) -> Option<(u64, u64)> {
         .then(|| (start as u64, chunk.compressed_size() as u64))
 }
 
-/// Whether the pages of a chunk fill it, have as many values as its metadata says, and are of version
-/// 1, which every reader knows. Old writers gave some chunks a wrong size, which readers mend.
+/// Return true if the pages of a chunk fill it, have the number of values in its metadata, and have version
+/// 1, which every reader supports. Old writers gave some chunks a wrong size, which readers correct.
 fn adds_up(chunk: &ColumnChunkMetaData, bytes: &Bytes) -> Result<bool> {
     if bytes.len() as i64 != chunk.compressed_size() {
         return Ok(false);

@@ -8,7 +8,7 @@ pub(super) const BINARY: u8 = 8;
 pub(super) const LIST: u8 = 9;
 pub(super) const STRUCT: u8 = 12;
 
-/// How deep structures may be nested. Those of Parquet are seven deep.
+/// The maximum depth of nested structures. Parquet needs seven.
 const MOST_DEPTH: usize = 32;
 
 pub(super) fn broken() -> Error {
@@ -26,7 +26,7 @@ impl<'a> Reader<'a> {
         Reader { left: bytes, depth: 0 }
     }
 
-    /// How many bytes are left.
+    /// Return the number of bytes left.
     pub(super) fn left(&self) -> usize {
         self.left.len()
     }
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips an element of a list or a map. Lists of lists count as depth, too.
+    /// Skips an element of a list or a map. Lists of lists also count as depth.
     fn skip_element(&mut self, kind: u8) -> Result<()> {
         self.nested(|reader| reader.skip(if kind <= 2 { 3 } else { kind }))
     }

@@ -64,7 +64,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // The old memory and the new are there at once, as where they are copied.
+        // Old and new memory exist at the same time, as during a copy.
         changed(0, size);
         changed(layout.size(), 0);
         // SAFETY: as the caller says.
@@ -82,7 +82,7 @@ fn changed(freed: usize, allocated: usize) {
     });
 }
 
-/// The most bytes that this thread holds while it works, beside those that it has held before.
+/// Return the peak memory of this thread during `work` in bytes, without the memory that it held before.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = HELD.get().bytes;
     HELD.set(Held { bytes: before, peak: before });

@@ -111,7 +111,7 @@ pub fn with_rows<T>(
 /// them has: by count, the largest first, then by word.
 pub fn joined(batches: &[RecordBatch]) -> Result<RecordBatch> {
     with_rows(batches, |mut rows| {
-        // A stable sort finds what is in order already, and merges it.
+        // A stable sort merges parts that are already sorted.
         rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         word_table(rows.into_iter())
     })

@@ -25,8 +25,8 @@ pub enum IdType {
     UInt16,
 }
 
-/// The record batch of encoded rows: `input_ids`, and the columns that are wanted. The ids must fit
-/// into their type.
+/// Return the record batch of encoded rows: `input_ids` and the requested columns. The ids must fit into
+/// their type.
 ///
 /// # Errors
 ///
@@ -84,8 +84,7 @@ fn id_array(ids: Vec<u32>, id_type: IdType) -> ArrayRef {
 ///
 /// * `counts` - For each text, the number of its tokens.
 /// * `ids` - The ids of all tokens.
-/// * `offsets` - Two numbers for each token: how many characters of its text are before those that it
-///   stands for, and how many with them.
+/// * `offsets` - Two numbers for each token: the character offsets of its start and its end in the text.
 /// * `before` - The number of characters before the space. Tokens of these alone are left out.
 /// * `vocab_size` - The number of tokens of the vocabulary.
 ///
@@ -224,7 +223,7 @@ pub fn packed_batch(
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`] if an array is no text, or there are not as many second texts.
+/// Returns [`Error::Data`] if an array does not contain text, or the number of second texts differs.
 pub fn text_rows<'a>(
     texts: &'a ArrayRef,
     pairs: Option<&'a ArrayRef>,
@@ -262,7 +261,7 @@ pub fn row_columns(names: &[String]) -> Result<RowColumns> {
             "word_ids" => &mut columns.word_ids,
             "num_tokens" => &mut columns.num_tokens,
             other => {
-                return Err(Error::option(format!("columns: {other:?} is no column of texts")));
+                return Err(Error::option(format!("columns: {other:?} is not a column of encoded texts")));
             }
         } = true;
     }

@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field};
 
 use wordpiece_core::{Error, Result, caught};
 
-/// How deep types may be nested. What reads them recurses.
+/// The maximum depth of nested types, which are read recursively.
 const MOST_NESTED: usize = 256;
 
 /// The type of an array, with bytes in place of strings.
@@ -40,7 +40,7 @@ pub fn data_type(schema: &FFI_ArrowSchema) -> Result<DataType> {
 ///
 /// # Safety
 ///
-/// `array` must be as the C data interface demands for this type, but for the values in its buffers, which may be any.
+/// `array` must be valid for this type by the C data interface, except for the values in its buffers.
 /// They must not change while the array is in use.
 pub unsafe fn array(array: FFI_ArrowArray, data_type: DataType) -> Result<ArrayRef> {
     if array.is_released() {

@@ -3,9 +3,9 @@
 //! `import` takes arrays over. The other files have the tables of counting, training and encoding.
 //! Columns are read where they are, without a copy, except where they must be changed.
 //!
-//! What reads a table returns [`Error::Data`] if a column is missing or of another type, or has nulls or
-//! negative counts; what writes one, if strings or lists are too large for an array, 2^31 bytes or values
-//! and more. Counts that add up to more than 2^63 - 1 are [`Error::Overflow`].
+//! Functions that read a table return [`Error::Data`] if a column is missing, has another type, or has nulls or
+//! negative counts; functions that write one, if strings or lists have 2^31 bytes or values and more. Sums of
+//! counts over 2^63 - 1 are [`Error::Overflow`].
 
 pub mod count;
 pub mod encode;
@@ -30,7 +30,7 @@ use arrow_schema::{DataType, Field, Schema};
 use wordpiece_core::internals::utf8::repair;
 use wordpiece_core::{Error, Result};
 
-/// Calls `each` with every row of an array of bytes. None stands for a null.
+/// Call `each` with every row of an array of bytes, and with None for nulls.
 ///
 /// # Errors
 ///
@@ -50,11 +50,11 @@ pub fn each_row<'a>(array: &'a dyn Array, mut each: impl FnMut(Option<&'a [u8]>)
 pub struct TextRow<'a> {
     /// The text.
     pub text: Cow<'a, str>,
-    /// The bytes of the row as it was, and others behind them.
+    /// The original bytes of the row, and bytes after it.
     pub bytes: &'a [u8],
-    /// How many bytes the row had.
+    /// The number of bytes of the row.
     pub length: usize,
-    /// How many invalid sequences were replaced.
+    /// The number of invalid sequences that were replaced.
     pub replaced: u64,
 }
 
@@ -65,12 +65,12 @@ impl<'a> TextRow<'a> {
     }
 }
 
-/// About how many bytes of text are checked at once: so many that one check costs little, and so few that they are
-/// in the processor's caches afterwards.
+/// The approximate number of bytes of text that are checked together: enough to make a check cheap, and few
+/// enough to stay in the processor's caches.
 const CHECKED_AT_ONCE: usize = 1 << 16;
 
-/// Calls `each` with every row of an array of bytes as a string, as long as it returns true. None
-/// stands for a null.
+/// Call `each` with every row of an array of bytes as a string, and with None for nulls, until it returns
+/// false.
 ///
 /// # Errors
 ///
@@ -120,7 +120,7 @@ fn each_text_in_blocks<'a, O: OffsetSizeTrait>(
     }
 }
 
-/// An array of strings. None stands for a null.
+/// Return an array of strings, with nulls for None.
 ///
 /// # Errors
 ///
@@ -138,7 +138,7 @@ pub fn strings<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Result<String
     Ok(unsafe { StringArray::new_unchecked(offsets, Buffer::from_vec(bytes), nulls(&valid)) })
 }
 
-/// Which rows are not null; None: all.
+/// Return the bitmap of rows that are not null; None if no row is null.
 pub fn nulls(valid: &[bool]) -> Option<NullBuffer> {
     let bytes = valid
         .chunks(8)
@@ -148,7 +148,7 @@ pub fn nulls(valid: &[bool]) -> Option<NullBuffer> {
     (nulls.null_count() > 0).then_some(nulls)
 }
 
-/// An array of type `list<string>`. None stands for a null.
+/// Return an array of type `list<string>`, with nulls for None.
 ///
 /// # Errors
 ///

@@ -9,10 +9,10 @@ use arrow_array::{ArrayRef, PrimitiveArray, RecordBatch};
 use super::{column, column_values, each_row, strings, to_int64};
 use wordpiece_core::{Error, Result};
 
-/// A kind of column: what is in it, and how it is stored. A number is stored as it is, and none may be
+/// A kind of column: its values in Rust and in Arrow. Numbers are stored without conversion, and cannot be
 /// null.
 pub(super) trait Column {
-    /// What a row has.
+    /// The value of a row.
     type Value;
 
     /// The array of these values.
@@ -65,7 +65,7 @@ impl<N: TryFrom<i64> + Into<u64>> Column for Unsigned<N> {
     }
 }
 
-/// Numbers of 64 bits, whose bits are those of an int64.
+/// Unsigned 64-bit numbers, stored with the same bits as int64.
 pub(super) struct Bits;
 
 impl Column for Bits {
@@ -101,8 +101,8 @@ impl Column for Text {
     }
 }
 
-/// Describes a table: of which rows it is written, and for each column its name, its kind and its value;
-/// then which rows are read, and how they are made of the values in the columns.
+/// Describe a table: the type of the rows that are written, and for each column its name, its kind and its value;
+/// then the type of the rows that are read, and how they are made from the values of the columns.
 macro_rules! table {
     ($(#[$doc:meta])* $name:ident, |$row:ident: $given:ty| {
         $($column:ident: $kind:ident = $value:expr),* $(,)?
@@ -139,7 +139,7 @@ macro_rules! table {
                 $crate::arrow::batch(Self::columns(rows)?)
             }
 
-            /// The rows of a record batch, which may have other columns, too.
+            /// Return the rows of a record batch, which may have additional columns.
             ///
             /// # Errors
             ///
@@ -153,7 +153,7 @@ macro_rules! table {
                 }))
             }
 
-            /// The same as a vector.
+            /// Return the rows as a vector.
             pub fn read(table: &RecordBatch) -> Result<Vec<$read>> {
                 Ok(Self::rows(table)?.collect::<Vec<_>>())
             }

@@ -175,7 +175,7 @@ pub fn unigram_batch(counts: &HashMap<u32, u64>) -> Result<RecordBatch> {
 ///
 /// # Errors
 ///
-/// The same as for [`TokenCounts::read`]; also for a token that is none of them.
+/// Returns the errors of [`TokenCounts::read`]; also for a token that is out of range.
 pub fn unigrams_by_token(table: &RecordBatch, tokens: usize) -> Result<Vec<u64>> {
     let mut by_token = vec![0; tokens];
     for (token, count) in TokenCounts::rows(table)? {
@@ -214,7 +214,7 @@ pub fn candidate_batch(rows: &[Candidate]) -> Result<RecordBatch> {
 ///
 /// # Errors
 ///
-/// The same as for [`Pairs::read`]; also if a pair is there twice.
+/// Returns the errors of [`Pairs::read`], and [`Error::Data`] if a pair occurs twice.
 pub fn read_candidates(table: &RecordBatch) -> Result<Vec<Candidate>> {
     let pairs = Pairs::rows(table)?.zip(CountsOfPairs::rows(table)?);
     let rows = pairs.zip(Levels::rows(table)?).map(|((pair, count), level)| (pair, count, level));

@@ -42,8 +42,7 @@ pub fn model_batch(model: &UnigramModel) -> Result<RecordBatch> {
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`] if a column is missing, of another type, or has nulls, and for what is no
-/// model.
+/// Returns [`Error::Data`] if a column is missing, has another type or has nulls, or if the model is invalid.
 pub fn read_model(table: &RecordBatch) -> Result<UnigramModel> {
     let (pieces, scores) = Pieces::rows(table)?.unzip();
     UnigramModel::new(pieces, scores)
@@ -76,7 +75,7 @@ pub fn add_sums(batches: &[RecordBatch]) -> Result<Vec<u128>> {
 pub struct TableSplitter {
     /// Splits a word.
     pub splitter: RunSplitter,
-    /// Which words take part.
+    /// The words that take part.
     pub limits: WordLimits,
 }
 
@@ -85,7 +84,7 @@ impl TableSplitter {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] for what is no word table, and an error of `each`.
+    /// Returns [`Error::Data`] if the batch is not a word table, and the errors of `each`.
     pub fn each_run(
         &self,
         words: &RecordBatch,
@@ -104,7 +103,7 @@ impl TableSplitter {
     }
 
     /// The characters of the runs of words, with their counts, as a word table ordered by character;
-    /// and how many characters the runs have, those of each word once.
+    /// and the number of characters of the runs, counting each word once.
     pub fn characters(&self, words: &RecordBatch) -> Result<(RecordBatch, u64)> {
         let (mut counts, mut all) = (HashMap::default(), 0);
         self.each_run(words, |run, characters, count| {
@@ -165,7 +164,7 @@ pub fn seeds_in(suffixes: &[RecordBatch], most: usize) -> Result<RecordBatch> {
     seed_batch(&best.finish())
 }
 
-/// The best seeds among those of partitions, the best first.
+/// Return the best seeds of all partitions, best first.
 pub fn best_seeds(batches: &[RecordBatch], most: usize) -> Result<RecordBatch> {
     let mut best = BestSeeds::new(most);
     with_rows(batches, |rows| {
@@ -182,7 +181,7 @@ pub fn best_seeds(batches: &[RecordBatch], most: usize) -> Result<RecordBatch> {
 ///
 /// # Errors
 ///
-/// Returns [`Error::Data`] for what is no word table, and if a piece is there twice.
+/// Returns [`Error::Data`] if a batch is not a word table, or if a piece occurs twice.
 pub fn first_model(batches: &[RecordBatch]) -> Result<UnigramModel> {
     with_rows(batches, |rows| {
         let weight = |piece: &str, count| count as u128 * piece.chars().count() as u128;

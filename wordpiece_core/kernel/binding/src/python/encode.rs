@@ -122,7 +122,7 @@ enum AnyModel {
     Unigram(Py<PyUnigram>),
 }
 
-/// What a row is made of, by names in Python: see [`Layout`].
+/// The layout of a row, by its names in Python: see [`Layout`].
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct LayoutMapping {
@@ -140,7 +140,7 @@ pub(super) struct PyEncoder {
     pad_id: Option<u32>,
 }
 
-/// What an encoder knows in addition to its vocabulary and its normalizer and pre-tokenizer, by names in Python.
+/// The options of an encoder, by their names in Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct EncoderMapping {
@@ -177,7 +177,7 @@ impl AddedTokenMapping {
     }
 }
 
-/// How texts become rows, by names in Python.
+/// The options for rows, by their names in Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct RowMapping {

@@ -71,7 +71,7 @@ fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     };
     // SAFETY: the names of the capsules say that they point to these structures, valid while the
     // capsules live, which is until this function returns. `from_raw` moves the array out and marks
-    // what it leaves behind as released.
+    // the source as released.
     let (schema, array) = unsafe { (schema.as_ref(), FFI_ArrowArray::from_raw(array.as_ptr())) };
     let data_type = import::data_type(schema)?;
     // SAFETY: as above; the producer of the structures is trusted with the pointers in them.
@@ -81,7 +81,7 @@ fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
 /// Checks that the buffers of an array or a record batch of pyarrow, which alone knows their sizes, are as large as
 /// its type and length require.
 fn check_sizes(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    // Where pyarrow was not imported, there are no objects of it.
+    // If pyarrow was not imported, the object is not from pyarrow.
     let modules = object.py().import("sys")?.getattr("modules")?;
     let Ok(pyarrow) = modules.get_item("pyarrow.lib") else { return Ok(()) };
     if object.is_instance(&pyarrow.getattr("Array")?)?

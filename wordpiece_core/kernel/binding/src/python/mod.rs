@@ -2,8 +2,8 @@
 //!
 //! Arrow data is exchanged through the Arrow PyCapsule interface, without a copy. The work is done
 //! with the GIL released. Errors become exceptions, and so does a panic: RuntimeError. The Python
-//! class `X` is the Rust type `PyX`, which wraps the type `X` of the kernel. What Python sees is
-//! described in `wordpiece_core/_kernel.pyi`, too.
+//! class `X` is the Rust type `PyX`, which wraps the type `X` of the kernel. `wordpiece_core/_kernel.pyi`
+//! declares the interface for Python.
 
 use arrow_array::RecordBatch;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -25,7 +25,7 @@ mod exceptions {
     pyo3::import_exception!(wordpiece_core.errors, OptionError);
 }
 
-/// An exception, also one that an error of the algorithms becomes.
+/// An exception, also for errors of the algorithms.
 pub struct Exception(PyErr);
 
 /// The result of what Python calls.
@@ -60,7 +60,7 @@ fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyRe
     Ok(py.detach(|| caught(work))?)
 }
 
-/// The same for work whose result is a record batch.
+/// Run work whose result is a record batch.
 fn table(
     py: Python<'_>,
     work: impl FnOnce() -> Result<RecordBatch> + Send,
@@ -68,7 +68,7 @@ fn table(
     Ok(run(py, work)?.into())
 }
 
-/// What an option stands for whose value must be one of these names.
+/// Return the value for the name of a choice, or an exception that lists the choices.
 fn choice<T: Clone>(option: &str, value: &str, choices: &[(&str, T)]) -> PyResult<T> {
     let found = choices.iter().find(|(name, _)| *name == value);
     found.map(|(_, choice)| choice.clone()).ok_or_else(|| {
@@ -78,7 +78,7 @@ fn choice<T: Clone>(option: &str, value: &str, choices: &[(&str, T)]) -> PyResul
     })
 }
 
-/// The Rust kernel of wordpiece-beam. `_kernel.pyi` describes what is in it.
+/// The Rust kernel of wordpiece-beam. `_kernel.pyi` describes its contents.
 #[pymodule]
 mod _kernel {
     #[pymodule_export]
@@ -114,7 +114,7 @@ mod _kernel {
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // The hook is that of this library alone. `run` reports what it has noted.
+        // The hook belongs to this library. `run` reports the panics that it notes.
         std::panic::set_hook(Box::new(note_panic));
         Ok(())
     }

@@ -58,7 +58,7 @@ struct TextMapping<'py> {
     composed: Option<(Option<String>, Option<String>)>,
 }
 
-/// How text becomes words, as an argument.
+/// The rules for splitting text, as an argument.
 pub(super) struct GivenText(pub TextRules);
 
 impl<'py> FromPyObject<'_, 'py> for GivenText {
@@ -123,7 +123,7 @@ pub(super) fn split_lines(py: Python<'_>, block: PyBuffer<u8>) -> PyResult<(PyAr
     Ok((PyArrowArray(strings), replaced))
 }
 
-/// Where rows of CSV end.
+/// Finds the ends of CSV rows.
 #[pyclass(name = "CsvRows")]
 pub(super) struct PyCsvRows(CsvRows);
 

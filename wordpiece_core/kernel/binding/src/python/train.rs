@@ -17,8 +17,8 @@ use wordpiece_core::train::{
 };
 use wordpiece_core::{Error, Result};
 
-/// How words are marked. `gpt2`: by bytes of words that have their spaces already; None: by WordPiece's
-/// prefix.
+/// Return the word marks for a name. `gpt2`: bytes of words that include their spaces; None: the prefix of
+/// WordPiece.
 fn marks(name: Option<&str>, continuing_prefix: &str) -> PyResult<WordMarks> {
     let Some(name) = name else { return Ok(WordMarks::Prefix(continuing_prefix.to_owned())) };
     let [bytes, gpt2] = [true, false].map(|add_space| WordMarks::Bytes { add_space });
@@ -322,7 +322,7 @@ impl PyRuns {
         run(py, || self.0.add_runs(&tables::read_splits(&runs.0)?))
     }
 
-    /// The memory that the table takes, and that taking it out takes beside it, in bytes.
+    /// The memory of the table and of taking it out, in bytes.
     #[getter]
     fn memory(&self) -> usize {
         self.0.memory() * 2
@@ -398,7 +398,7 @@ impl PyTrainer {
         Ok(PyTrainer { trainer, waiting: RoundRuns::default() })
     }
 
-    /// The count that makes a pair eligible now; 0 if it falls and training has not begun.
+    /// The least count of an eligible pair; 0 if it falls during training, before the start.
     #[getter]
     fn support(&self) -> u64 {
         self.trainer.support()
@@ -409,7 +409,7 @@ impl PyTrainer {
         self.trainer.tokens().strings().iter().map(|token| token.to_string()).collect()
     }
 
-    /// How many tokens there are so far.
+    /// The current number of tokens.
     #[getter]
     fn vocab_size(&self) -> usize {
         self.trainer.tokens().len()

@@ -66,7 +66,7 @@ impl PySuffixCounter {
         PySuffixCounter { splitter, runs: RunCounts::default(), text: 0, max_length, partitions }
     }
 
-    /// The memory that the runs take, and that `take` takes beside it, in bytes, about.
+    /// The approximate memory of the runs and of `take`, in bytes.
     #[getter]
     fn memory(&self) -> usize {
         self.runs.capacity() * 64 + self.text * (64 + self.max_length)

@@ -17,7 +17,7 @@ pub enum Error {
     Data(String),
     /// An argument has a value that nothing can be done with.
     Option(String),
-    /// What was given is no Arrow data at all, or not of the kind that is wanted.
+    /// The input is not Arrow data, or has another Arrow type than expected.
     Type(String),
     /// The sum of counts exceeds 2^63 - 1, which Arrow's int64 cannot hold.
     Overflow,
@@ -36,8 +36,8 @@ impl Error {
         Error::Option(message.to_string())
     }
 
-    /// The same error, with a place before its message. Errors of other kinds than
-    /// [`Error::Data`] and [`Error::Option`] are returned as they are.
+    /// Prefix the message with a place. Errors of other kinds than
+    /// [`Error::Data`] and [`Error::Option`] do not change.
     pub fn at(self, place: impl fmt::Display) -> Self {
         match self {
             Error::Data(message) => Error::Data(format!("{place}: {message}")),
@@ -62,7 +62,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 thread_local! {
-    /// Where this thread panicked last, and why.
+    /// The place and the message of the last panic of this thread.
     static PANIC: Cell<Option<String>> = const { Cell::new(None) };
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn give_up(error: Error) -> ! {
     resume_unwind(Box::new(error)) // unlike a panic this calls no hook
 }
 
-/// Runs `work` and returns its result, or the reason why it was given up.
+/// Run `work` and return its result, or the reason why it stopped.
 ///
 /// # Errors
 ///

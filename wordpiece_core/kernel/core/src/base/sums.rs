@@ -1,4 +1,4 @@
-//! Sums of counts. A sum must fit into Arrow's int64; one that does not is an error.
+//! Sums of counts. A sum that does not fit into Arrow's int64 is an error.
 
 use crate::base::error::{Error, Result};
 

@@ -6,7 +6,7 @@ use std::thread::Builder;
 
 use crate::base::error::Result;
 
-/// How many threads the system runs at the same time for this process; some, if that is not known.
+/// Return the number of threads that can run at the same time in this process; a guess if that is unknown.
 pub(crate) fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -36,7 +36,7 @@ fn on_threads_of<T: Send>(
     })
 }
 
-/// Does the work of all items, each thread with what `begin` makes, and returns that of all threads.
+/// Process all items, and return the state of every thread. `begin` makes the state of a thread.
 /// The items come in any order.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! The vocabulary as a double-array trie over bytes.
 //!
-//! A trie is an automaton: each state stands for the bytes that lead to it, and a transition by
+//! A trie is an automaton: each state represents the bytes that lead to it, and a transition by
 //! one byte leads to a longer string of bytes. In a double array the transition from a state by
 //! byte `b` goes to the state at index `base + b`, and it exists if the `check` of that state names
 //! the state that it came from. So a transition costs one addition, one load and one comparison,
@@ -39,8 +39,7 @@ const UNUSED: State = State { base: 0, check: NONE, token_id: NONE };
 /// The most states that a trie can have: their indices are of 32 bits, without the two values above.
 const MAX_STATES: usize = NO_PARENT as usize;
 
-/// A double-array trie with one root for tokens that begin a word and one for those that continue
-/// it.
+/// A double-array trie with one root for tokens that begin a word and one for tokens that continue it.
 pub struct Trie {
     states: Vec<State>,
 }
@@ -137,9 +136,9 @@ impl Trie {
         Prefixes { trie: self, state: root, bytes, length: 0 }
     }
 
-    /// The longest tokens of a word, one behind the other, with the length of each in bytes: of the first
-    /// root at its beginning, and of the second one behind that. Where no token fits, there is None for one
-    /// character. `admits`: which tokens may be used.
+    /// Return the longest tokens of a word, in order, with the length of each in bytes: from the first root at the
+    /// beginning, and from the second root after that. Where no token fits, there is None for one character.
+    /// `admits`: returns true for tokens that may be used.
     #[inline(always)]
     pub fn longest_tokens(
         &self,
@@ -158,7 +157,7 @@ impl Trie {
     }
 
     /// Finds the first base at which the transitions by all these bytes lead to unused states.
-    /// `from`: all states before this index are in use, or given up.
+    /// `from`: all states before this index are in use, or skipped.
     fn find_base(&mut self, groups: &[(u8, Range<usize>)], from: &mut usize) -> Result<usize> {
         while self.states.get(*from).is_some_and(|state| state.check != NONE) {
             *from += 1;
@@ -178,7 +177,7 @@ impl Trie {
             }
             base += 1;
             tries += 1;
-            // A crowded stretch is given up, so that building stays linear in the vocabulary.
+            // Crowded states are skipped, so that building stays linear in the vocabulary.
             if tries == 512 {
                 *from = base + first;
             }
@@ -219,8 +218,7 @@ fn sorted<Bytes: AsRef<[u8]> + ?Sized>(tokens: Vec<(&Bytes, u32)>) -> Vec<Patter
     patterns
 }
 
-/// Splits sorted patterns with the same first `depth` bytes into those that end there, and the longer
-/// ones.
+/// Split sorted patterns with the same first `depth` bytes into patterns that end there, and longer patterns.
 fn split_ending<'a, 'b>(
     patterns: &'b [Pattern<'a>],
     depth: usize,

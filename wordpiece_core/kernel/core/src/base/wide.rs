@@ -8,7 +8,7 @@ const LARGE: f64 = f64::from_bits((1023 + BLOCK as u64) << 52);
 const SMALL: f64 = f64::from_bits((1023 - BLOCK as u64) << 52);
 
 /// A number: value · 2^(256 · blocks), where the value is 0 or from 2^-256 to 2^256. It has the
-/// precision of a double, and sums and products are rounded as those of doubles are.
+/// precision of a double, and sums and products are rounded like sums and products of doubles.
 #[derive(Clone, Copy, Debug)]
 pub struct Wide {
     value: f64,
@@ -21,7 +21,7 @@ impl Wide {
     /// 1.
     pub const ONE: Wide = Wide { value: 1.0, blocks: 0 };
 
-    /// The same number as a double, which must be finite and not negative.
+    /// Convert a double, which must be finite and not negative.
     pub fn of(value: f64) -> Self {
         if value == 0.0 { Wide::ZERO } else { Wide { value, blocks: 0 }.normal() }
     }
@@ -37,7 +37,7 @@ impl Wide {
         Wide { value: 1.0 / self.value, blocks: -self.blocks }.normal()
     }
 
-    /// The value, in which powers of two are left out that `other` has, too.
+    /// Return the value divided by the power of two of `other`.
     pub(crate) fn relative_to(self, other: Wide) -> f64 {
         self.scaled(self.blocks - other.blocks)
     }

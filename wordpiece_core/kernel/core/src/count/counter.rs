@@ -3,7 +3,7 @@
 //! While texts are read, their raw segments are counted as they stand, in a table whose lookups
 //! touch one cache line each (see [`segment_map`](crate::text::segment_table)). Only when the table is
 //! emptied are its segments normalized, each distinct one once, and equal words added up. So the
-//! cost of a text is little more than that of splitting it at its spaces.
+//! cost of a text is little more than the cost of splitting it at its spaces.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ pub struct WordCounter {
     groups: Vec<Group>,
     /// The index of each group in `groups`, by name.
     numbers: HashMap<Option<Box<str>>, usize>,
-    /// The index of the group of the last text, which is mostly that of the next.
+    /// The index of the group of the last text. The next text mostly has the same group.
     current: usize,
     memory: usize,
 }
@@ -103,13 +103,13 @@ impl WordCounter {
         Ok(self)
     }
 
-    /// The memory that counting on and `take` may need, in bytes: that of the tables, that of a table
-    /// of twice the size where one is about to grow, and that of the list of all words.
+    /// Return the memory that further counting and `take` may need, in bytes: the tables, a table of twice the size
+    /// where one is about to grow, and the list of all words.
     pub fn memory(&self) -> usize {
         self.memory
     }
 
-    /// Whether the memory exceeds the limit, so that the counter should be emptied.
+    /// Return true if the memory exceeds the limit, so that the counter should be emptied.
     pub fn is_full(&self) -> bool {
         self.memory > self.most_bytes
     }
@@ -119,8 +119,8 @@ impl WordCounter {
         self.count_in_place(group, text, text.as_bytes());
     }
 
-    /// The same for a text that other bytes may follow: `bytes` are its own and those behind. That is
-    /// faster, as the end of the text needs no care.
+    /// Count a text that other bytes may follow: `bytes` are the bytes of the text and after it. That is
+    /// faster, because the end of the text needs no special case.
     #[doc(hidden)] // see `internals`
     pub fn count_in_place(&mut self, group: Option<&str>, text: &str, bytes: &[u8]) {
         let number = self.number(group);
@@ -270,7 +270,7 @@ mod tests {
                     }
                 }
                 if random.below(4) == 0 {
-                    counter.add("Table", 1 << 40); // words of tables are as they are
+                    counter.add("Table", 1 << 40); // words of tables are not normalized
                     *counts.entry((None, "Table".into())).or_default() += 1 << 40;
                 }
             }

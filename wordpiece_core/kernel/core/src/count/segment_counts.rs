@@ -6,14 +6,14 @@
 use crate::text::segment_table::{Batch, SegmentTable};
 use crate::text::segments::{BlockSegments, SegmentSink};
 
-/// How many counts an ASCII character has. One that follows itself is counted in turn here and there:
+/// The number of counts of an ASCII character. Equal characters in a row use them in turn:
 /// an addition need not wait for the one before.
 const ASCII_COUNTS: usize = 4;
 
 /// Characters in a page of counts.
 const PAGE: usize = 256;
 
-/// How often each segment was met.
+/// The count of each segment.
 pub struct SegmentCounts {
     ascii: [[u64; 128]; ASCII_COUNTS],
     alone: AloneCounts,
@@ -117,7 +117,7 @@ impl SegmentCounts {
 #[derive(Default)]
 struct AloneCounts {
     pages: Vec<Option<Box<[u64; PAGE]>>>,
-    /// How many pages there are, and how many characters in them have a count.
+    /// The number of pages, and the number of characters in them with a count.
     made: usize,
     held: usize,
 }

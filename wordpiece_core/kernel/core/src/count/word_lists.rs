@@ -28,7 +28,7 @@ struct WordRow {
 }
 
 impl WordList {
-    /// About how many bytes of memory a word takes beside its text. A vector that has grown is half
+    /// The approximate memory of a word in bytes, without its text. A vector that has grown is half
     /// full at least.
     pub const BYTES_PER_ROW: usize = size_of::<WordRow>() * 3 / 2;
 
@@ -39,7 +39,7 @@ impl WordList {
         self.rows.push(row);
     }
 
-    /// Whether there are no words.
+    /// Return true if there are no words.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -112,7 +112,7 @@ pub fn partition(word: &str, partitions: usize) -> usize {
     (fingerprint(word) % partitions.max(1) as u64) as usize
 }
 
-/// Whether a word is in a sample of about one of `every` words. That depends on the word alone.
+/// Return true if a word is in a sample of about one of `every` words. That depends on the word alone.
 pub fn is_drawn(word: &str, every: u64) -> bool {
     // The upper bits are used, since the lower ones choose the partition of a word.
     (fingerprint(word) >> 32).is_multiple_of(every.max(1))
@@ -191,7 +191,7 @@ pub fn sum<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> Result<Vec<(&'a st
     Ok(sums)
 }
 
-/// How many binary digits of a weight are behind the point: a weight of 1 is 2^32.
+/// The number of fractional binary digits of a weight: a weight of 1 is 2^32.
 pub const FRACTION_BITS: u32 = 32;
 
 /// Sums the counts of equal words, each count times the weight of its list. A sum is rounded once, to

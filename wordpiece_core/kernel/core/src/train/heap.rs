@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 
 use crate::train::score::{Score, compare_approx};
 
-/// What orders a pair in the heap.
+/// The sort key of a pair in the heap.
 #[derive(Clone, Copy)]
 pub struct HeapKey {
     /// An upper bound of its score.
@@ -39,11 +39,11 @@ struct HeapEntry {
 }
 
 const ABSENT: u32 = u32::MAX;
-/// How many children a node has. A flat heap walks less memory than a binary one.
+/// The number of children of a node. A flat heap touches less memory than a binary one.
 const ARITY: usize = 4;
 
 impl PairHeap {
-    /// Whether the heap has a pair.
+    /// Return true if the heap has a pair.
     pub fn contains(&self, pair: u32) -> bool {
         self.slots.get(pair as usize).is_some_and(|&slot| slot != ABSENT)
     }
@@ -88,8 +88,8 @@ impl PairHeap {
         }
     }
 
-    /// Visits pairs from the top of the heap. `visit` is called with a key and its pair; it returns
-    /// whether to go on to the pairs below this one, whose keys are no better.
+    /// Visit pairs from the top of the heap. `visit` is called with a key and its pair; it returns true to
+    /// continue with the pairs below, whose keys are not better.
     pub(crate) fn walk(&self, mut visit: impl FnMut(&HeapKey, u32) -> bool) {
         let mut open: Vec<usize> = (0..self.entries.len().min(1)).collect();
         while let Some(slot) = open.pop() {

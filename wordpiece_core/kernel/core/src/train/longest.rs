@@ -1,6 +1,6 @@
-//! Words as the tokens of greedy longest match, of a vocabulary that changes: one that is
-//! extended begins its splits with them, and one that is pruned is asked what each token is worth. Tokens
-//! can be left out without building the trie anew.
+//! Splits of words by greedy longest match with a vocabulary that changes. Splits of an extended vocabulary
+//! begin with its tokens; pruning computes the loss of each token. Tokens can be left out without
+//! rebuilding the trie.
 
 use crate::base::error::{Error, Result};
 use crate::base::sums::add;
@@ -29,24 +29,24 @@ pub struct LongestMatch {
     alive: Vec<bool>,
 }
 
-/// What the words of a table lose without single tokens. All vectors are by token.
+/// The losses of a word table without single tokens. All vectors are indexed by token.
 pub struct Losses {
-    /// How often the token is used.
+    /// The number of uses of the token.
     pub uses: Vec<u64>,
-    /// How many tokens more the words would have without it; negative where they would have fewer.
+    /// The number of additional tokens without it; negative if there would be fewer.
     pub losses: Vec<i64>,
-    /// Whether a word that can be tokenized could not be without it.
+    /// True if some word can be tokenized only with it.
     pub is_needed: Vec<bool>,
-    /// Whether a word that all tokens can tokenize, and those of the vocabulary cannot, needs it: all
+    /// True if a word that all tokens can tokenize, and the vocabulary cannot, needs it: all
     /// tokens split it into this one and others.
     pub is_missed: Vec<bool>,
 }
 
-/// How the tokens of an extended vocabulary are used. Both vectors are by token.
+/// The uses of the tokens of an extended vocabulary. Both vectors are indexed by token.
 pub struct Uses {
-    /// How often the token is used in words that can be tokenized.
+    /// The number of uses of the token in words that can be tokenized.
     pub uses: Vec<u64>,
-    /// Whether it is in the way: used in a word that the old tokens can tokenize, and all cannot.
+    /// True if it is used in a word that the old tokens can tokenize, and all tokens cannot.
     pub is_harmful: Vec<bool>,
 }
 
@@ -57,11 +57,11 @@ impl LongestMatch {
     ///
     /// * `tokens` - All tokens, by their ids.
     /// * `prefix` - The prefix of the tokens that continue a word, mostly `##`.
-    /// * `dropped` - The ids of tokens that are no part of the vocabulary.
+    /// * `dropped` - The ids of tokens that are not used.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if there are too many tokens, or if one that is dropped is none.
+    /// Returns [`Error::Data`] if there are too many tokens, or if a dropped id is out of range.
     pub fn new(tokens: &[String], prefix: &str, dropped: &[u32]) -> Result<Self> {
         let numbered = || tokens.iter().map(String::as_str).zip(0..);
         let continuing =
@@ -158,7 +158,7 @@ impl LongestMatch {
         let (mut symbols, mut without) = (Vec::new(), Vec::new());
         self.tokenize(word, |_| true, &mut symbols);
         if symbols.contains(&OUTSIDE) {
-            let all = || self.trie.longest_tokens(word, |_| true).map(|(id, _)| id); // dropped ones, too
+            let all = || self.trie.longest_tokens(word, |_| true).map(|(id, _)| id); // with dropped tokens
             if all().all(|id| id.is_some()) {
                 all().flatten().for_each(|token| sums.is_missed[token as usize] = true);
             }

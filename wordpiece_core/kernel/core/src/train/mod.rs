@@ -2,7 +2,7 @@
 //! merges of a round.
 //!
 //! Training goes in rounds. At the beginning of a round the tokens and pairs are counted over the
-//! whole corpus; then the round merges pairs in what it holds in memory, as long as it is certain
+//! whole corpus; then the round merges pairs in the runs that it holds in memory, until it is uncertain
 //! which pair is the best of the whole corpus. `splits`, `splitter` and `tokens` have what a worker
 //! makes of a part of the word table. `threshold`, `runs` and `run_sizes` choose what of it a round must
 //! hold. `round`, `heap` and `score` find the best pair and merge it. `trainer` goes from round to

@@ -1,10 +1,10 @@
-//! What a round holds: runs of tokens that shrink as pairs are merged, and the counts of the pairs
+//! The state of a round: runs of tokens that shrink as pairs are merged, and the counts of the pairs
 //! in them that occur often enough to matter.
 //!
 //! A merge costs no more than the runs that hold its pair cost. For every tracked pair there is a
 //! list of the runs that hold it. The neighbours of the merged pair are added up in arrays indexed by
-//! token, without a hash table. Of the new pairs, only those that occur often enough are entered
-//! anywhere. The counts of the others are found again, by one pass over all runs, when they matter
+//! token, without a hash table. Only new pairs that occur often enough are
+//! stored. The counts of the others are found again, by one pass over all runs, when they matter
 //! (`Round::track`).
 
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::train::score::Criterion;
 use crate::train::splits::{OUTSIDE, Place, Splits, adjacent, pair_hash};
 use crate::train::tokens::Tokens;
 
-/// Stands in the place of removed symbols, behind those of a run that has shrunk.
+/// Marks removed symbols at the end of a run that has shrunk.
 const REMOVED: u32 = u32::MAX - 1;
 
 /// The runs of a round, in the order of their places. A run is named by the index where it begins, so
@@ -40,13 +40,13 @@ pub struct RoundRuns {
 const PART: usize = if cfg!(test) { 16 } else { 1 << 16 };
 /// The most threads: each has a sketch of its own.
 const MOST_PARTS: usize = 4;
-/// How many words are before the symbols of a run.
+/// The number of 32-bit words before the symbols of a run.
 const HEAD: usize = 3;
 /// Prefetch distance in runs: merging this many takes about one memory latency.
 const AHEAD: usize = 8;
 
 impl RoundRuns {
-    /// Adds runs, whose places must be behind those of the runs before. All tokens together are
+    /// Append runs, whose places must be after the places of earlier runs. All tokens together are
     /// counted here, so that no other sum of a round can overflow.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl RoundRuns {
         self.iter_in(0..self.words.len())
     }
 
-    /// The same for the runs in a range, which begins and ends where runs do.
+    /// Iterate over the runs in a range, which begins and ends at the bounds of runs.
     fn iter_in(&self, range: Range<usize>) -> impl Iterator<Item = (u32, u64, &[u32])> {
         let words = &self.words[..range.end];
         let mut at = range.start;
@@ -97,9 +97,9 @@ impl RoundRuns {
         })
     }
 
-    /// Closes the gaps behind runs that have shrunk, and leaves out runs without pairs. The order of the
-    /// others stays, but not their names. Returns the ranges of about equal parts: as many as threads
-    /// are of use for, and one at least.
+    /// Close the gaps after runs that have shrunk, and drop runs without pairs. The order of the other
+    /// runs stays; their indices change. Return the ranges of about equal parts: one for each useful thread,
+    /// and at least one.
     fn compact(&mut self) -> Vec<Range<usize>> {
         let (mut read, mut write) = (0, 0);
         let mut starts = vec![0]; // of runs, at least `PART` words apart
@@ -155,11 +155,11 @@ impl RoundRuns {
     }
 }
 
-/// The most symbols of a run that is searched for each pair anew.
+/// The most symbols of a run that is searched again for each pair.
 const LONG: usize = 256;
 
-/// Where pairs occur first in long runs: each run is looked through once, however many pairs of it are
-/// looked up. It is good as long as no pair is merged.
+/// The first places of pairs in long runs: each run is scanned once for all its pairs. Valid until a pair
+/// is merged.
 #[derive(Default)]
 pub(crate) struct LongRuns {
     firsts: HashMap<u32, HashMap<(u32, u32), u32>>,
@@ -171,7 +171,7 @@ pub(crate) struct Pair {
     pub left: u32,
     /// The right token.
     pub right: u32,
-    /// How often it occurs; 0 if it is no longer tracked.
+    /// The count of the pair; 0 if it is no longer tracked.
     pub count: u64,
     /// Lower bound on the first run with the pair.
     pub first: u32,
@@ -182,7 +182,7 @@ pub(crate) struct Pair {
     runs: Vec<u32>,
 }
 
-/// Stands for a token or a pair that is not known.
+/// An unknown token or pair.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
 /// The runs of a round, and the counts of tokens and of pairs.
@@ -208,7 +208,7 @@ pub(crate) struct Round {
     pub tracked: u64,
     /// The best of all pairs at the beginning of the round.
     pub best: Option<(u32, u32)>,
-    /// How many merges each token makes with itself (`a a a`: one). Kept for the likelihood alone.
+    /// The number of merges of each token with itself (`a a a`: one). Only for the likelihood.
     self_merges: HashMap<u32, u64>,
     neighbours: Neighbours,
 }
@@ -251,7 +251,7 @@ impl Round {
         fitting.map(|(_, count)| count).max().unwrap_or(0)
     }
 
-    /// Counts the pairs of the runs anew.
+    /// Recount the pairs of the runs.
     ///
     /// # Arguments
     ///
@@ -301,7 +301,7 @@ impl Round {
         }
     }
 
-    /// How many merges a pair makes. Exact for the likelihood alone.
+    /// Return the number of merges of a pair. Exact only for the likelihood.
     pub fn merges(&self, pair: &Pair) -> u64 {
         let same = pair.left == pair.right;
         if same { self.self_merges.get(&pair.left).copied().unwrap_or(0) } else { pair.count }
@@ -328,8 +328,8 @@ impl Round {
     ///
     /// * `at` - The number of the pair.
     /// * `token` - The token that it makes.
-    /// * `known` - Whether the token was known before. Then the counts of pairs are left as they were,
-    ///   and must be counted anew, and no pairs are returned.
+    /// * `known` - Whether the token was known before. Then the counts of pairs do not change and
+    ///   must be recounted, and no pairs are returned.
     /// * `tokens` - All tokens.
     /// * `criterion` - What ranks pairs.
     pub(crate) fn apply(
@@ -460,7 +460,7 @@ impl Pair {
         Pair { left, right, count: 0, first, merged_token: UNKNOWN, runs: Vec::new() }
     }
 
-    /// Adds a run to those that hold the pair. Runs must come in ascending order.
+    /// Add a run that has the pair. Runs must be added in ascending order.
     fn note(&mut self, run: u32) {
         if self.runs.last() != Some(&run) {
             if self.runs.is_empty() {
@@ -500,7 +500,7 @@ impl PairsOfPart {
         &mut self.pairs[index as usize]
     }
 
-    /// These, and those of the part behind this one.
+    /// Append the values of the part after this one.
     fn followed_by(mut self, behind: Self) -> Self {
         for pair in behind.pairs {
             let known = self.entry((pair.left, pair.right), pair.first);
@@ -515,7 +515,7 @@ impl PairsOfPart {
     }
 }
 
-/// What a function gives for each part, on a thread for each.
+/// Apply a function to each part, on a thread for each.
 fn on_parts<T: Send>(parts: &[Range<usize>], work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
     let found = in_threads(parts, parts.len(), Vec::new, |found, part| {
         found.push((part.start, work(part.clone())));
@@ -527,9 +527,9 @@ fn on_parts<T: Send>(parts: &[Range<usize>], work: impl Fn(Range<usize>) -> T + 
     found.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The error of a round that is told smaller counts than those of the runs that it holds.
+/// Return the error for counts that are smaller than the counts of the runs that a round holds.
 pub(crate) fn contradicting_counts() -> Error {
-    Error::data("the counts are below those of the runs: they are not of one run table")
+    Error::data("the counts are smaller than in the runs: they are not from one run table")
 }
 
 /// Replaces the pair in a run; returns how often. Adds up the neighbours of each.
@@ -587,7 +587,7 @@ fn change_self_merges(
 struct Neighbours {
     before: Side,
     after: Side,
-    /// How often two merges stand side by side.
+    /// The number of times that two merges are side by side.
     between: u64,
     /// The runs where they do.
     between_runs: Vec<u32>,
@@ -757,7 +757,7 @@ mod tests {
                 let at = *random.choose(&eligible);
                 let Pair { left, right, .. } = round.pairs[at as usize];
                 if tokens.merged(left, right).is_some() {
-                    continue; // then the trainer counts pairs anew
+                    continue; // then the trainer recounts pairs
                 }
                 let token = tokens.add(tokens.merged_string(left, right));
                 round.add_token();

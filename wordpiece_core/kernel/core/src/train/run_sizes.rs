@@ -1,4 +1,4 @@
-//! How many tokens the distinct runs of splits have for every `max_level` of a round, from a sample
+//! The number of tokens of the distinct runs of splits for every `max_level` of a round, from a sample
 //! of the runs.
 //!
 //! A run is a longest piece of a split that is not divided. For a given `max_level`, the pairs in it have
@@ -23,7 +23,7 @@ const SAMPLE_TOKENS: u64 = 1 << 18;
 pub struct RunSizes {
     /// The most tokens to hold.
     budget: u64,
-    /// One of so many runs is in the sample; a power of two.
+    /// The sample has one of `rate` runs; a power of two.
     rate: u64,
     /// The highest one for which the sample is within the budget so far.
     max_level: u16,
@@ -36,7 +36,7 @@ pub struct RunSizes {
 /// A run of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledRun {
-    /// How many tokens it has.
+    /// The number of its tokens.
     pub length: u32,
     /// The lowest `max_level` for which it is a run.
     pub first_max_level: u16,
@@ -81,7 +81,7 @@ impl RunSizes {
     /// makes with the next one.
     fn add_split(&mut self, symbols: &[u32], levels: &[u16]) {
         self.hashes.write(symbols);
-        // Runs that have begun: where, and the highest level of their pairs. That falls from one to the next.
+        // Open runs: their start, and the highest level of their pairs, which falls from one to the next.
         let mut open: Vec<(usize, u16)> = Vec::new();
         for end in 0..symbols.len() {
             let end_level = levels.get(end).copied();
@@ -146,7 +146,7 @@ impl RunSizes {
     }
 }
 
-/// Hashes of all pieces of a split, from those of its beginnings: polynomials of its symbols.
+/// Hashes of all parts of a split, from hashes of its beginnings: polynomials of its symbols.
 #[derive(Default)]
 struct Hashes {
     beginnings: Vec<u64>,
@@ -155,7 +155,7 @@ struct Hashes {
 }
 
 impl Hashes {
-    /// Makes the hashes those of this split.
+    /// Compute the hashes of a split.
     fn write(&mut self, symbols: &[u32]) {
         const BASE: u64 = 0xD6E8_FEB8_6659_FD93;
         let Hashes { beginnings, powers } = self;
@@ -204,7 +204,7 @@ mod tests {
                 (1..=highest).rev().find(|&max_level| tokens(max_level) <= budget).unwrap_or(0);
             sizes.add_splits(&splits, &levels);
             assert_eq!(sizes.max_level(), expected);
-            // The same from two samples, each of a part of the splits.
+            // Equal to two samples, each of a part of the splits.
             let (mut first, mut second) =
                 (RunSizes::new(budget, highest), RunSizes::new(budget, highest));
             for (rank, (place, count, symbols)) in splits.iter().enumerate() {

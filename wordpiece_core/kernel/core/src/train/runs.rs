@@ -15,7 +15,7 @@ use crate::base::error::{Error, Result};
 use crate::base::sums::add;
 use crate::train::splits::{Place, Splits};
 
-/// Stands for the level of a pair that has none: it is always divided.
+/// The level of a pair that is always divided.
 const NEVER: u16 = u16::MAX;
 
 /// The levels of pairs (see `threshold`). A pair without a level is always divided.
@@ -37,7 +37,7 @@ pub struct Runs {
     symbols: Vec<u32>,
     ends: Vec<usize>,
     counts: Vec<u64>,
-    /// Where each run occurs first.
+    /// The first place of each run.
     firsts: Vec<Place>,
     /// The indices of all runs, by the hashes of their symbols.
     index: HashTable<u32>,
@@ -85,7 +85,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The same as for [`Runs::add_splits`].
+    /// Returns the errors of [`Runs::add_splits`].
     pub fn add_runs(&mut self, runs: &Splits) -> Result<()> {
         runs.iter().try_for_each(|(first, count, symbols)| self.add(symbols, count, first))
     }
@@ -179,7 +179,7 @@ impl Runs {
     }
 }
 
-/// The same for the same run on every machine, unlike the hashes of tables.
+/// Return the hash of a run. Unlike the hashes of tables, it is equal on every machine.
 fn run_hash(symbols: &[u32]) -> u64 {
     let mut hasher = FxHasher::default();
     symbols.iter().for_each(|&symbol| hasher.write_u32(symbol));
@@ -257,7 +257,7 @@ pub(crate) mod tests {
                 let expected: BTreeMap<_, _> =
                     plain.iter().map(|(run, row)| (run.clone(), (row.0 * factor, row.1))).collect();
                 assert_eq!(found, expected);
-                // The same again, added up from two tables.
+                // Equal to the sum of two tables.
                 parts.iter().for_each(|part| runs.add_runs(part).unwrap());
                 others.take_sorted(3).for_each(|part| runs.add_runs(&part).unwrap());
             }

@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-/// What makes one pair better than another.
+/// The criterion that ranks pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Criterion {
     /// freq(ab) / (freq(a) · freq(b)), the score of WordPiece.
@@ -20,19 +20,19 @@ pub enum Criterion {
 /// The counts that the score of a pair depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
-    /// How often the pair occurs.
+    /// The count of the pair.
     pub pair: u64,
-    /// How many merges the pair makes: fewer than it occurs if it overlaps itself, as in `a a a`.
+    /// The number of merges of the pair: less than its count if it overlaps itself, as in `a a a`.
     pub merges: u64,
-    /// How often the left token occurs.
+    /// The count of the left token.
     pub left: u64,
-    /// How often the right token occurs.
+    /// The count of the right token.
     pub right: u64,
-    /// How often the token that the pair makes occurs already, mostly 0.
+    /// The count of the merged token before the merge, mostly 0.
     pub merged: u64,
     /// The number of tokens in the corpus.
     pub total: u64,
-    /// Whether the left and the right token are the same.
+    /// True if the left and the right token are the same.
     pub same: bool,
 }
 
@@ -63,7 +63,7 @@ impl Score {
         }
     }
 
-    /// A score that is not below that of the pair for any larger `left` and `right`, nor for a
+    /// Return a score that is not below the score of the pair for any larger `left` and `right`, or any
     /// smaller `total`.
     pub(crate) fn bound(criterion: Criterion, counts: &Counts) -> Self {
         if criterion != Criterion::Likelihood {
@@ -90,7 +90,7 @@ impl Score {
         self.numerator
     }
 
-    /// Whether the score of a pair by pmi is below 1 / n.
+    /// Return true if the score of a pair by pmi is below 1 / n.
     pub(crate) fn is_below_inverse(&self, n: u64) -> bool {
         n != u64::MAX && (self.numerator as u128 * n as u128) < self.denominator
     }
@@ -140,7 +140,7 @@ fn divide(n: u64, d: u128) -> f64 {
         d <<= 1;
         exponent += 1;
     }
-    // Now d <= rest < 2d. The quotient gets 53 bits, and one more to round by; what is left of `rest`
+    // Now d <= rest < 2d. The quotient gets 53 bits, and one more to round by; the remainder in `rest`
     // says whether more bits would follow.
     let mut quotient = 0u64;
     for _ in 0..54 {
@@ -184,7 +184,7 @@ fn slack(total: u64) -> f64 {
 ///
 /// With f(x) = h(x) - h(x - m): the term of each of the two tokens falls by at least f(m) = h(m),
 /// since they occur m times or more. The term of the new token grows by f(total) at most, and so
-/// does that of the total. The limit, 2 f(total) - 2 h(m), grows with m up to half the total.
+/// does the term of the total. The limit, 2 f(total) - 2 h(m), grows with m up to half the total.
 pub fn gain_limit(most: u64, total: u64) -> f64 {
     let m = most.min(total / 2);
     2.0 * (h(total) - h(total - m) - h(m)) + slack(total)

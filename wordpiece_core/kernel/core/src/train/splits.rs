@@ -13,8 +13,8 @@ use crate::text::marks::WordMarks;
 /// counted.
 pub const OUTSIDE: u32 = u32::MAX;
 
-/// Where a character, a pair or a run occurs first: the rank of the word in the word table, and how
-/// many symbols of its split are before it (for a character, how many characters). Words have fewer
+/// The first place of a character, a pair or a run: the rank of the word in the word table, and the
+/// number of symbols of its split before it (for a character, the number of characters). Words have fewer
 /// than 2^32 characters.
 pub type Place = (u64, u32);
 
@@ -27,7 +27,7 @@ pub struct Splits {
     pub counts: Vec<u64>,
     /// For each split, where it ends in `symbols`.
     pub ends: Vec<usize>,
-    /// The symbols of all splits: tokens, or `u32::MAX` for what is none.
+    /// The symbols of all splits: tokens, or `u32::MAX` for unknown symbols.
     pub symbols: Vec<u32>,
 }
 
@@ -40,12 +40,12 @@ impl Splits {
         self.ends.push(self.symbols.len());
     }
 
-    /// How many splits there are.
+    /// Return the number of splits.
     pub fn len(&self) -> usize {
         self.firsts.len()
     }
 
-    /// Whether there are no splits.
+    /// Return true if there are no splits.
     pub fn is_empty(&self) -> bool {
         self.firsts.is_empty()
     }
@@ -71,7 +71,7 @@ pub(crate) fn adjacent(symbols: &[u32]) -> impl Iterator<Item = (u32, u32)> {
     symbols.windows(2).map(|pair| (pair[0], pair[1])).filter(|&(a, b)| a != OUTSIDE && b != OUTSIDE)
 }
 
-/// Which words take part in training.
+/// The words that take part in training.
 #[derive(Clone, Copy)]
 pub struct WordLimits {
     /// The least count of a word.
@@ -81,18 +81,18 @@ pub struct WordLimits {
 }
 
 impl WordLimits {
-    /// Whether a word with this count takes part.
+    /// Return true if a word with this count takes part.
     pub fn admit(&self, word: &str, count: u64) -> bool {
         count >= self.min_count && !word.is_empty() && word.chars().nth(self.max_length).is_none()
     }
 }
 
-/// How often a symbol of the alphabet occurs, and where first.
+/// The count and the first place of a symbol of the alphabet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolCount {
-    /// How often it occurs.
+    /// The count.
     pub count: u64,
-    /// Where it occurs first.
+    /// The first place.
     pub first: Place,
 }
 
@@ -140,12 +140,12 @@ pub(crate) fn add_symbol(
     Ok(())
 }
 
-/// What is known of a pair over the whole corpus.
+/// The count and the first place of a pair in the whole corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairCount {
-    /// How often it occurs.
+    /// The count.
     pub count: u64,
-    /// Where it occurs first.
+    /// The first place.
     pub first: Place,
 }
 

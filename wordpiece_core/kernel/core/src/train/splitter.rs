@@ -40,20 +40,20 @@ pub struct Splitter {
     merged_tokens: Vec<u32>,
 }
 
-/// What words are split in. It is kept, so that memory is asked for only once.
+/// Scratch memory for splitting words, kept to avoid allocations.
 #[derive(Default)]
 pub struct SplitScratch {
     bpe: BpeScratch,
     tokens: Vec<Token>,
 }
 
-/// What splits begin with.
+/// The symbols that splits begin with.
 enum FirstSplits {
-    /// How words are marked; for each character, its token without the mark, and the one with it.
+    /// Characters. For each character, its token without the mark and its token with the mark.
     Alphabet(WordMarks, HashMap<char, (u32, u32)>),
     /// The tokens that a vocabulary has already.
     LongestMatch(LongestMatch),
-    /// Those of byte-pair encoding.
+    /// The tokens of byte-pair encoding.
     Bpe(Box<Bpe>),
 }
 
@@ -93,7 +93,7 @@ impl Splitter {
     ///
     /// # Errors
     ///
-    /// The same as for [`Tokenizer::new`](crate::encode::Tokenizer::new).
+    /// Returns the errors of [`Tokenizer::new`](crate::encode::Tokenizer::new).
     pub fn of_bpe(
         tokens: &[&str],
         hidden: &[u32],
@@ -130,8 +130,8 @@ impl Splitter {
         self.merge(symbols);
     }
 
-    /// Whether a split takes part in training. Where a vocabulary is extended, a word that it cannot tokenize
-    /// stays unknown, whatever is merged in it.
+    /// Return true if a split takes part in training. A word that an extended vocabulary cannot tokenize
+    /// stays unknown after any merge.
     pub fn admits(&self, symbols: &[u32]) -> bool {
         matches!(self.first, FirstSplits::Alphabet(..)) || !symbols.contains(&OUTSIDE)
     }
@@ -148,7 +148,7 @@ impl Splitter {
         }
     }
 
-    /// The same with a heap, in time of n log n.
+    /// Apply the merges with a heap, in time n log n.
     #[cold]
     fn merge_long(&self, symbols: &mut Vec<u32>) {
         let step = |left, right, from| self.step_of((left, right), from).unwrap_or(u32::MAX);

@@ -1,9 +1,9 @@
-//! Where a round may divide splits, so that it holds less and the result is the same.
+//! The pairs between which a round may divide splits, so that it holds less and the result is the same.
 //!
 //! A round that cannot hold all splits divides them between the tokens of every pair that it can do
 //! without, and holds the pieces ("runs"), equal ones once, with the sum of their counts. Merges on
 //! either side may make a larger pair out of the two tokens that were parted. But that
-//! pair occurs no more often than the one that was parted, and as long as these two tokens are in no
+//! pair occurs at most as often as the pair that was divided, and as long as these two tokens are in no
 //! merge, its tokens are the same. So the score of all pairs that the round does not see is bounded.
 //! The round is over when the best pair that it sees may no longer be better than that bound:
 //!
@@ -18,14 +18,14 @@
 //!
 //! # The level of a pair
 //!
-//! How much a round holds is chosen by the *level* of pairs, a number from 0 on. The best pair alone
+//! The *level* of pairs, a number from 0 on, decides how much a round holds. Only the best pair
 //! has level 0. A round has a `max_level`: it leaves every pair of this level or a lower one whole,
 //! and divides between the tokens of all others. The level of a pair is the index of the first threshold of a
 //! [`Ladder`] that leaves it whole.
 
 use crate::train::score::{Criterion, Score, gain_limit};
 
-/// A rule of which pairs are left whole: those that occur often enough, of tokens that are rare
+/// The rule for pairs that are left whole: they occur often enough, and their tokens are rare
 /// enough. All others are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
@@ -41,12 +41,12 @@ impl Threshold {
     /// All pairs are divided. (The best pair is held all the same; it is merged, and the round is over.)
     pub const HIDES_ALL: Threshold = Threshold { least_count: u64::MAX, most_tokens: 0 };
 
-    /// Whether a pair is left whole. `left`, `right`: the counts of its tokens.
+    /// Return true if a pair is left whole. `left`, `right`: the counts of its tokens.
     pub fn admits(&self, count: u64, left: u64, right: u64) -> bool {
         count >= self.least_count && left.max(right) <= self.most_tokens
     }
 
-    /// Whether an eligible pair that was divided, or that has grown out of one, may be as good as a score.
+    /// Return true if an eligible pair that was divided, or a pair made from it, may reach a score.
     ///
     /// # Arguments
     ///
@@ -111,7 +111,7 @@ impl Ladder {
         self.0[max_level as usize]
     }
 
-    /// The highest level: that of every pair that is ever eligible is no higher. It is below 500.
+    /// Return the highest level of pairs that are ever eligible. It is below 500.
     pub fn max_level(&self) -> u16 {
         (self.0.len() - 1) as u16
     }

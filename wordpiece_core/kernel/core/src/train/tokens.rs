@@ -27,7 +27,7 @@ pub struct Tokens {
     lengths: Vec<u32>,
     marks: WordMarks,
     max_length: usize,
-    /// How many tokens there are, at the beginning, that no pair may make.
+    /// The number of tokens at the beginning that no pair may make.
     sealed: u32,
     /// By token, how many words it has: its spaces, without one at its start, and one more.
     words: Vec<u32>,
@@ -63,8 +63,8 @@ impl Tokens {
         tokens
     }
 
-    /// Seals the tokens that are there: no pair may make one of them. So those of a model that is
-    /// extended stay what its own merges make.
+    /// Seal the present tokens: no pair may make one of them. So the tokens of an extended model are only
+    /// made by its own merges.
     pub fn sealed(mut self) -> Self {
         self.sealed = self.strings.len() as u32;
         self
@@ -81,12 +81,12 @@ impl Tokens {
         &self.strings
     }
 
-    /// How many tokens there are.
+    /// Return the number of tokens.
     pub fn len(&self) -> usize {
         self.strings.len()
     }
 
-    /// Whether there are no tokens.
+    /// Return true if there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.strings.is_empty()
     }
@@ -105,7 +105,7 @@ impl Tokens {
     ///
     /// # Panics
     ///
-    /// Panics if the ids of 32 bits, but for the two highest, are used up.
+    /// Panics if all 32-bit ids except the two highest are used.
     pub fn add(&mut self, string: String) -> u32 {
         let id = u32::try_from(self.len()).ok().filter(|&id| id < OUTSIDE - 1);
         let id = id.expect("there are fewer than 2^32 - 2 tokens");
@@ -122,18 +122,18 @@ impl Tokens {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if one of them is no token.
+    /// Returns [`Error::Data`] if an id is out of range.
     pub fn check(&self, tokens: impl IntoIterator<Item = u32>) -> Result<()> {
         let unknown = tokens.into_iter().find(|&token| token as usize >= self.len());
         unknown.map_or(Ok(()), |token| Err(no_token(token, self.len())))
     }
 
-    /// How many characters of a word a symbol of its split stands for.
+    /// Return the number of characters of a word that a symbol of its split represents.
     pub fn length(&self, symbol: u32) -> u32 {
         if symbol == OUTSIDE { 1 } else { self.lengths[symbol as usize] }
     }
 
-    /// Whether a pair may make a token: one that is short enough, and not sealed.
+    /// Return true if the token of a pair is short enough and not sealed.
     pub fn fits(&self, left: u32, right: u32) -> bool {
         self.length(left) as usize + self.length(right) as usize <= self.max_length
             && (self.max_words == u32::MAX || self.joined_words(left, right) <= self.max_words)
@@ -162,7 +162,7 @@ impl Tokens {
     }
 }
 
-/// The error of an id that is no token. `tokens`: how many there are.
+/// Return the error for an id out of range. `tokens`: the number of tokens.
 pub fn no_token(token: u32, tokens: usize) -> Error {
     Error::data(format!("token {token} is not one of the {tokens} of this training"))
 }

@@ -6,8 +6,8 @@
 //! pairs are common ones: for the frequency, and for pmi with a support that falls. The likelihood,
 //! which depends on more counts, has rounds over all splits only.
 //!
-//! Of the pairs that it sees, a round tracks only those that occur often (see `round`), and counts
-//! anew when rarer ones may be better. That is the same rule as for pairs that were divided, with
+//! A round tracks only the frequent pairs that it sees (see `round`), and recounts when rarer ones
+//! may be better. The rule is the same as for pairs that were divided, with
 //! `Threshold::may_hide` in both places. So most pairs, which are rare, cost nothing in most merges.
 
 mod candidates;
@@ -26,11 +26,11 @@ use crate::train::splits::{OUTSIDE, PairCount, Splits};
 use crate::train::threshold::{Ladder, Threshold};
 use crate::train::tokens::Tokens;
 
-/// What a training is to do.
+/// The options of a training.
 pub struct TrainOptions {
     /// The number of tokens to train, those at the beginning included.
     pub vocab_size: usize,
-    /// What ranks pairs.
+    /// The criterion that ranks pairs.
     pub criterion: Criterion,
     /// The count that a pair needs to be merged, 1 at least. None: it begins high, and falls to 1 while no pair
     /// has it.
@@ -60,15 +60,15 @@ pub struct Merge {
     pub token: u32,
     /// The score of the pair.
     pub score: f64,
-    /// How often the pair occurred.
+    /// The count of the pair.
     pub pair_count: u64,
-    /// How often the left token occurred.
+    /// The count of the left token.
     pub left_count: u64,
-    /// How often the right token occurred.
+    /// The count of the right token.
     pub right_count: u64,
 }
 
-/// How a call of [`Trainer::run`] has ended.
+/// The reason why a call of [`Trainer::run`] has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// All merges were made that were asked for.
@@ -86,7 +86,7 @@ pub(crate) fn lower_support(support: u64) -> u64 {
 }
 
 /// Pairs are tracked down to this part of the count that matters now. With a lower number pairs are
-/// counted anew more often; with a higher one more pairs are held and kept up to date.
+/// recounted more often; with a higher one more pairs are held and updated.
 const TRACKED_PART: u64 = 8;
 
 /// A training: the vocabulary and the merges so far, and the round that is under way.
@@ -124,9 +124,9 @@ pub struct Trainer {
     /// The count that makes a pair eligible now; 0 before the first round of a falling support.
     support: u64,
     round: Round,
-    /// Which pairs the round sees.
+    /// The rule for the pairs that the round sees.
     threshold: Threshold,
-    /// How many merges the round has made.
+    /// The number of merges of the round.
     round_merges: usize,
 }
 
@@ -159,8 +159,8 @@ impl Trainer {
         }
     }
 
-    /// Sets how many tokens are to be trained, those at the beginning included. A training that was over
-    /// because it had enough goes on with a new round.
+    /// Sets how many tokens are to be trained, those at the beginning included. A training that had
+    /// reached its size continues with a new round.
     pub fn set_vocab_size(&mut self, vocab_size: usize) {
         self.options.vocab_size = vocab_size;
     }
@@ -170,7 +170,7 @@ impl Trainer {
         &self.tokens
     }
 
-    /// The count that makes a pair eligible now; 0 if it falls and training has not begun.
+    /// Return the least count of an eligible pair; 0 if it falls during training, before the start.
     pub fn support(&self) -> u64 {
         self.support
     }
@@ -294,7 +294,7 @@ impl Trainer {
         }
     }
 
-    /// Fails if pairs from outside are not of tokens, or their counts not possible beside those of
+    /// Return an error if pairs from outside have unknown tokens, or their counts contradict the counts of
     /// the tokens.
     fn check_pairs<'a>(
         &self,
@@ -398,14 +398,14 @@ impl Trainer {
         self.threshold == Threshold::HIDES_NONE
     }
 
-    /// Whether the round sees every pair that is eligible at a support.
+    /// Return true if the round sees every pair that is eligible at a support.
     fn sees_all(&self, support: u64) -> bool {
         self.threshold.least_count <= support && self.threshold.most_tokens == u64::MAX
     }
 
-    /// The eligible pair with the highest score that the round sees; of equals, the one that
-    /// `Ties` says. Lowers a falling support until there is one, and tracks rarer pairs when one
-    /// of them may be better.
+    /// Return the eligible pair with the highest score that the round sees; `Ties` decides between equal
+    /// scores. Lower a falling support until there is a pair, and track rarer pairs when one of them may be
+    /// better.
     fn best_pair(&mut self) -> Option<(u32, Score)> {
         if self.round_merges == 0
             && let Some(best) = self.round.best
@@ -435,7 +435,7 @@ impl Trainer {
         }
     }
 
-    /// Whether all pairs are tracked that the round sees and that may become eligible.
+    /// Return true if all pairs that the round sees and that may become eligible are tracked.
     fn tracks_all(&self) -> bool {
         self.round.tracked <= self.least_tracked()
     }
@@ -457,8 +457,7 @@ impl Trainer {
         true
     }
 
-    /// Counts the pairs of the runs anew, down to `count`, or to the count below which pairs are of no
-    /// use.
+    /// Recount the pairs of the runs, down to `count`, or to the count below which pairs are not needed.
     fn track(&mut self, count: u64) {
         let least = count.max(self.least_tracked());
         self.round.track(least, &self.tokens, self.options.criterion);
@@ -482,7 +481,7 @@ impl Trainer {
             return;
         }
         let mut counts = self.counts(pair);
-        // The merges of the pair take so many of its tokens, so their counts are no less.
+        // Each merge takes one or two of these tokens, so their counts are at least this large.
         let least = counts.merges * if counts.same { 2 } else { 1 };
         counts.left = self.round.floors[pair.left as usize].max(least);
         counts.right = self.round.floors[pair.right as usize].max(least);
@@ -494,8 +493,8 @@ impl Trainer {
         self.round.heap.set(at, HeapKey { bound, first });
     }
 
-    /// The counts that a pair's score depends on, as they are. Those that only the likelihood
-    /// needs are kept for it alone.
+    /// Return the current counts for the score of a pair. Counts that only the likelihood needs are zero for
+    /// other criteria.
     fn counts(&self, pair: &Pair) -> Counts {
         let likelihood = self.options.criterion == Criterion::Likelihood;
         let merged = (pair.merged_token != UNKNOWN).then_some(pair.merged_token as usize);
@@ -510,7 +509,7 @@ impl Trainer {
         }
     }
 
-    /// The score of a pair as it is.
+    /// Return the current score of a pair.
     fn score(&self, at: u32) -> Score {
         Score::of(self.options.criterion, &self.counts(&self.round.pairs[at as usize]))
     }

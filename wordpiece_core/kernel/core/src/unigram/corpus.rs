@@ -1,4 +1,4 @@
-//! The runs of all words in memory, with their lattices as far as there is room for them.
+//! The runs of all words in memory, with their lattices if there is room for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ struct Chunk {
     /// For each run, where it ends in `text`; and in the places of all runs, one for each character.
     ends: Vec<(u32, u32)>,
     counts: Vec<u64>,
-    /// Of all runs, if there was room.
+    /// The lattices of all runs, if there was room.
     lattices: Option<Lattices>,
 }
 

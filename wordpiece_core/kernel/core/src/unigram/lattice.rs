@@ -16,7 +16,7 @@ const LEAST_LIKELIHOOD: f64 = f64::from_bits((1023 - 700) << 52);
 /// characters.
 #[derive(Default)]
 pub struct Lattices {
-    /// The ids of the pieces, those that begin at the same place side by side, shorter ones first.
+    /// The ids of the pieces, ordered by their beginning and then by length.
     ids: Vec<u32>,
     /// Their lengths.
     lengths: Vec<u32>,

@@ -24,8 +24,7 @@ impl UnigramModel {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if the pieces are not in order, or a score is no number that a
-    /// logarithm of a probability can be.
+    /// Returns [`Error::Data`] if the pieces are not in order, or a score is not the logarithm of a probability.
     pub fn new(pieces: Vec<Arc<str>>, scores: Vec<f64>) -> Result<Self> {
         if !pieces.is_sorted_by(|a, b| a < b) || pieces.first().is_some_and(|p| p.is_empty()) {
             return Err(Error::data("pieces are not in the order of their strings"));
@@ -38,7 +37,7 @@ impl UnigramModel {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if a score is no number that a logarithm of a probability can be.
+    /// Returns [`Error::Data`] if a score is not the logarithm of a probability.
     pub(crate) fn subset(&self, ids: &[usize], scores: Vec<f64>) -> Result<Self> {
         let pieces = match ids.len() == self.len() {
             true => self.pieces.clone(),
@@ -70,17 +69,17 @@ impl UnigramModel {
         &self.scores
     }
 
-    /// How many pieces there are.
+    /// Return the number of pieces.
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Whether there are none.
+    /// Return true if there are no pieces.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// What finds the pieces. It is made once.
+    /// Return the trie of the pieces. It is built once.
     ///
     /// # Errors
     ///
@@ -100,11 +99,11 @@ pub struct Finder {
     trie: Trie,
 }
 
-/// How many places of a run are looked at in turn. In a large trie each step waits for memory; so
-/// they wait together.
+/// The number of places of a run that are searched in turn, so that they wait for memory together: in a large
+/// trie each step misses the caches.
 pub const LANES: usize = 8;
 
-/// What is looked for at one place.
+/// The state of a search at one place.
 #[derive(Default)]
 pub struct Lane {
     state: u32,

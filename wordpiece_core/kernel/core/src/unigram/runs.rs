@@ -1,8 +1,8 @@
 //! Words to runs: the stretches that a piece can be taken of.
 //!
 //! SentencePiece takes no piece that has characters of two scripts, where Han, Hiragana and Katakana
-//! are one (`TrainerInterface::IsValidSentencePiece`). So the ways to segment a word are those of its
-//! runs, combined. Characters outside the alphabet belong to no run.
+//! are one (`TrainerInterface::IsValidSentencePiece`). So the segmentations of a word are the combined
+//! segmentations of its runs. Characters outside the alphabet belong to no run.
 
 use foldhash::{HashMap, HashSet};
 use unicode_script::{Script, UnicodeScript};

@@ -1,8 +1,8 @@
 //! The substrings of runs that training begins with, with exact counts.
 //!
 //! A substring is the beginning of suffixes. So the suffixes of all runs are sorted, truncated to the
-//! length of the longest piece; those with the same beginning are then side by side, and a stack of
-//! the beginnings that are still open gives, in one walk, every one that is followed by different
+//! length of the longest piece; equal beginnings are then side by side, and a stack of
+//! the beginnings that are still open gives, in one walk, every beginning that is followed by different
 //! characters, or ends a suffix: the inner nodes and the ends of the suffix tree. Substrings between
 //! them occur exactly as often as the next longer one, and are not worth a piece. Suffixes that
 //! begin with other characters have nothing in common, so they can be counted apart: in partitions,
@@ -24,19 +24,19 @@ const LEAST_CHARACTERS: usize = 2;
 pub struct SeedPiece {
     /// The substring.
     pub piece: Box<str>,
-    /// How often it occurs.
+    /// The number of occurrences.
     pub count: u64,
-    /// How many characters it has.
+    /// The number of its characters.
     pub characters: usize,
 }
 
 impl SeedPiece {
-    /// Its place among others: those that cover most characters come first.
+    /// The sort key: strings that cover most characters come first.
     fn place(&self) -> (Reverse<u128>, &str) {
         (Reverse(self.covered()), &self.piece)
     }
 
-    /// How many characters it covers.
+    /// Return the number of characters that all occurrences cover.
     pub(crate) fn covered(&self) -> u128 {
         self.count as u128 * self.characters as u128
     }
@@ -181,7 +181,7 @@ fn close(
     Ok(())
 }
 
-/// How many bytes two strings have in common at their beginnings, as whole characters.
+/// Return the length of the common beginning of two strings in bytes, in whole characters.
 fn common_bytes(a: &str, b: &str) -> usize {
     let mut common = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     while !a.is_char_boundary(common) || !b.is_char_boundary(common) {

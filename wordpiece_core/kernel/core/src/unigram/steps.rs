@@ -1,4 +1,4 @@
-//! What is made of the sums over all runs: the first model, the M step, and which pieces are dropped.
+//! Steps that use the sums over all runs: the first model, the M step, and pruning.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::base::threads::in_threads;
 
 /// A piece with a smaller expected count is dropped, as in SentencePiece.
 const LEAST_EXPECTED: u128 = 1 << (UNIT_BITS - 1);
-/// Pieces whose losses are found at once.
+/// The number of pieces whose losses are found together.
 const CHUNK: usize = 1 << 12;
 
 /// The model that training begins with: characters by how often they occur, seeds by how many
@@ -30,7 +30,7 @@ pub fn first_model(mut weighted: Vec<(Arc<str>, u128)>) -> Result<UnigramModel> 
 impl UnigramModel {
     /// The M step, with a prior that makes few pieces enough ("Bayesian EM", Liang and Klein 2007,
     /// as in SentencePiece): a score is digamma(c) - digamma(sum of all c), c being the expected
-    /// count. Pieces that are expected less than half a time are dropped, but for single characters.
+    /// count. Pieces with an expected count below 0.5 are dropped, except single characters.
     ///
     /// # Errors
     ///
@@ -50,8 +50,8 @@ impl UnigramModel {
     /// as have to be kept. `counts`: how often pieces occur in the best segmentations of all runs.
     ///
     /// Single characters are kept. A piece that does not occur, or that is segmented itself better than it
-    /// is kept whole, is dropped. As for the others, the likelihood is that of pieces with these
-    /// counts, and without a piece its place is taken by the best other segmentation of it.
+    /// is kept whole, is dropped. For the others, the likelihood is computed from these
+    /// counts, and a piece that is left out is replaced by the best other segmentation of it.
     ///
     /// # Errors
     ///

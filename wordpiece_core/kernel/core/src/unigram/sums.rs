@@ -4,13 +4,13 @@ use super::lattice::{Calculator, Lattice};
 use super::model::UnigramModel;
 use crate::base::error::{Error, Result};
 
-/// What is summed over runs.
+/// The values that are summed over runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Summand {
     /// The posterior probabilities of pieces, in units of 2^-52; and the logarithm of the
     /// likelihood, in units of 2^-40.
     Expected,
-    /// How often pieces occur in the best segmentations of runs.
+    /// The counts of pieces in the best segmentations of runs.
     Best,
 }
 

@@ -1,8 +1,8 @@
 //! Choosing the threshold: which pairs a round may leave whole, and what bounds the others.
 //!
-//! This is what workers ask a trainer: it is where the driver's is, but has no round of its own. The
-//! counts are those of all pairs or of a part of them; what was chosen from parts is put together
-//! and chosen from again.
+//! This is what workers ask a trainer: it is where the driver's is, but has no round of its own. It gets the
+//! counts of all pairs or of a part of them; pairs that were chosen from parts are merged and chosen
+//! from again.
 
 use super::{Candidate, Candidates, Ties, Trainer};
 use crate::base::error::Result;
@@ -30,8 +30,8 @@ impl Trainer {
     /// * `pairs` - All pairs, or some of them. What was chosen from parts of the pairs can be put
     ///   together, and chosen from again.
     /// * `largest` - The largest count of a pair.
-    /// * `most` - About how many pairs are wanted.
-    /// * `max_level` - The highest level of which all pairs are given. None: all are given. For pairs
+    /// * `most` - The approximate number of pairs to choose.
+    /// * `max_level` - The highest level whose pairs are complete. None: all pairs are. For pairs
     ///   chosen from parts, it is the lowest of the levels that were returned with them.
     ///
     /// # Errors
