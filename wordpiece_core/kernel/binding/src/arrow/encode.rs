@@ -261,7 +261,9 @@ pub fn row_columns(names: &[String]) -> Result<RowColumns> {
             "word_ids" => &mut columns.word_ids,
             "num_tokens" => &mut columns.num_tokens,
             other => {
-                return Err(Error::option(format!("columns: {other:?} is not a column of encoded texts")));
+                return Err(Error::option(format!(
+                    "columns: {other:?} is not a column of encoded texts"
+                )));
             }
         } = true;
     }

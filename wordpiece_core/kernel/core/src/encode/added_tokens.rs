@@ -1,8 +1,8 @@
 //! Added tokens: strings that are found in a text before anything else is done with it, as Hugging
 //! Face tokenizers finds them (its `AddedVocabulary`).
 //!
-//! The text is searched twice: first for the tokens that are not `normalized`, and then what is
-//! between them for those that are. Each search finds the leftmost token, and of those the longest.
+//! The text is searched twice: first for the tokens that are not `normalized`, and then the text
+//! between them for the others. Each search finds the leftmost token, and the longest of these.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use regex::Regex;
 use crate::base::error::{Error, Result};
 use crate::text::unicode::is_whitespace;
 
-/// A string that is found in texts, with its id. The flags are those of `AddedToken` in Hugging Face
+/// A string that is found in texts, with its id. The flags are the flags of `AddedToken` in Hugging Face
 /// tokenizers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddedToken {
@@ -21,13 +21,13 @@ pub struct AddedToken {
     pub content: String,
     /// Its id.
     pub id: u32,
-    /// Whether the white space before it belongs to it.
+    /// True if the white space before it belongs to it.
     pub lstrip: bool,
-    /// The same for the white space behind it.
+    /// True if the white space after it belongs to it.
     pub rstrip: bool,
-    /// Whether it is found only where no word character is beside it.
+    /// True to find it only where no word character is next to it.
     pub single_word: bool,
-    /// Whether it is found only in the text between those tokens that are not.
+    /// True to find it in normalized text, between the tokens that are not `normalized`.
     pub normalized: bool,
     /// True if texts that have it are counted as texts with a special token.
     pub special: bool,
@@ -35,7 +35,7 @@ pub struct AddedToken {
 
 /// Finds the added tokens of a vocabulary.
 pub struct AddedTokenSearch {
-    /// The search for the tokens that are not `normalized`, and for those that are.
+    /// The search for the tokens that are not `normalized`, and the search for the others.
     searches: [Option<Search>; 2],
 }
 
@@ -65,13 +65,13 @@ impl AddedTokenSearch {
         Ok(AddedTokenSearch { searches: [Search::new(early)?, Search::new(late)?] })
     }
 
-    /// Whether there are tokens that are `normalized`.
+    /// Return true if there are `normalized` tokens.
     pub(crate) fn has_late(&self) -> bool {
         self.searches[1].is_some()
     }
 
-    /// A search for what is left of the tokens that are `normalized` without some characters; None if
-    /// there are no such tokens. Where that is not found, no token is, whatever became such a character.
+    /// Return a search for the `normalized` tokens with some characters removed; None if there are no such tokens. A
+    /// text without a match has none of the tokens, even if other characters are replaced by the removed ones.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl Search {
     }
 }
 
-/// Whether no word character is beside a range.
+/// Return true if no word character is next to a range.
 fn is_single_word(text: &str, range: Range<usize>) -> bool {
     static WORD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\A\w").expect("it is one"));
     let is_word = |c: Option<char>| c.is_some_and(|c| WORD.is_match(c.encode_utf8(&mut [0; 4])));
@@ -153,7 +153,7 @@ fn split_by(
             each(Section::Text(from..start));
         }
         if token.rstrip {
-            // What is found in such white space has the rest of it.
+            // A token in such white space takes the rest of it.
             if end > taken {
                 taken = range.end - searched[end..].trim_start_matches(is_whitespace).len();
             }

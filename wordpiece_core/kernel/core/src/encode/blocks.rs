@@ -24,7 +24,7 @@ use crate::encode::tokenizer::{Session, Tokenizer};
 ///
 /// # Errors
 ///
-/// Returns the error of the first block that has one: that of [`encode_rows`], that of `finish`, or
+/// Returns the error of the first block that has one: an error of [`encode_rows`] or of `finish`, or
 /// [`Error::Panic`](crate::base::error::Error::Panic).
 pub fn encode_blocks<T: Send>(
     tokenizer: &Tokenizer,
@@ -72,9 +72,9 @@ impl Share {
     }
 }
 
-/// Divides texts into ranges of about the same number of bytes: one at least, and several for each
-/// thread if there is enough text; and so many that the ids of each are few enough for a batch, unless there
-/// are eight ids for each byte, or for each of the padding.
+/// Divides texts into ranges of about the same number of bytes: at least one, and several for each
+/// thread if there is enough text. The ids of a range fit into a batch, unless there are eight ids for each
+/// byte, or for each of the padding.
 fn blocks(options: &RowOptions, texts: &[TextPair<'_>], threads: usize) -> Vec<Range<usize>> {
     const LEAST: usize = 1 << 16;
     let size = |(text, pair): &TextPair<'_>| {

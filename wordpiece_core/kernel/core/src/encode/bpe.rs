@@ -2,7 +2,7 @@
 //! the leftmost first, again and again. That is how Hugging Face tokenizers apply merges. Nearly always
 //! the tokens can be found faster than by doing that: see [`longest`].
 //!
-//! The ranks of all pairs of neighbours are held beside the symbols. In a short word, as nearly all
+//! The ranks of all adjacent pairs are stored with the symbols. In a short word, as nearly all
 //! are, the lowest is found by looking at them all. In a long one a heap finds it, and symbols are
 //! linked, so that a word of any length takes time of n log n: no pair is looked up that a merge has
 //! not made.
@@ -33,7 +33,7 @@ pub(crate) use parts::Parts;
 pub use ranks::merges_of_ranks;
 pub(crate) use superwords::Superwords;
 
-/// How words become tokens by byte-pair encoding. Without an unknown token, a character that is no symbol
+/// The options of byte-pair encoding. Without an unknown token, a character that is not a symbol
 /// vanishes. Prefixes of symbols inside a word, `continuing_subword_prefix` of a `tokenizer.json`, are not known.
 ///
 /// # Examples
@@ -55,14 +55,14 @@ pub(crate) use superwords::Superwords;
 pub struct BpeOptions<'a> {
     /// The pairs that are merged, by ids, the first one first.
     pub merges: &'a [(u32, u32)],
-    /// How the ends of words are marked.
+    /// The mark of the beginnings or ends of words.
     pub word_boundary: WordBoundary,
-    /// Whether a character that is no symbol becomes the tokens `<0xNN>` of its bytes, if all of them
-    /// are there.
+    /// True to encode a character that is not a symbol as the tokens `<0xNN>` of its bytes, if all of them
+    /// exist.
     pub byte_fallback: bool,
-    /// Whether unknown characters side by side are one unknown token.
+    /// True to make one unknown token of adjacent unknown characters.
     pub fuse_unk: bool,
-    /// Whether a word that is a token stays whole.
+    /// True to keep a word that is a token whole.
     pub ignore_merges: bool,
     /// Indices of merges that share the rank of the previous merge; among these the leftmost in a word is
     /// made first. sentencepiece ranks by scores, which may be equal.
@@ -85,12 +85,12 @@ pub(crate) struct Bpe {
     /// The tokens that pairs make whose rank is not theirs alone.
     made_of_tied: HashMap<(u32, u32), u32>,
     longest: Option<Longest>,
-    /// How many bytes each token is written with.
+    /// The number of bytes of each token.
     written: Vec<u32>,
-    /// Tokens by how they are written, if a word that is a token stays whole: those that merges would not
-    /// make of it.
+    /// Tokens by their string, if a word that is a token stays whole: only tokens that merges would not make of
+    /// that word.
     whole: HashMap<Box<str>, u32>,
-    /// Where words are split into parts; None if they must not be.
+    /// The rule for splitting words into parts; None if they must not be split.
     parts: Option<Parts>,
 }
 
@@ -101,15 +101,15 @@ struct Symbols {
     others: HashMap<char, u32>,
 }
 
-/// What words are tokenized in. It is kept, so that memory is asked for only once.
+/// Scratch memory for tokenizing words, kept to avoid allocations.
 #[derive(Default)]
 pub struct BpeScratch {
     ids: Vec<u32>,
-    /// How many bytes of the word each symbol stands for.
+    /// The number of bytes of the word that each symbol represents.
     lengths: Vec<u32>,
     /// The rank of each symbol with the next one, or `NONE`.
     ranks: Vec<u32>,
-    /// For long words: the symbols before and behind each, or `NONE`.
+    /// For long words: the symbols before and after each, or `NONE`.
     links: Vec<[u32; 2]>,
     /// Ranks in the upper bits, and in the lower ones the index of the left symbol.
     heap: BinaryHeap<Reverse<u64>>,
@@ -133,8 +133,8 @@ impl Bpe {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if an id is beyond the vocabulary, if there is a pair twice, or if what
-    /// a pair makes is no token.
+    /// Returns [`Error::Data`] if an id is beyond the vocabulary, if a pair occurs twice, or if the
+    /// token of a pair is missing.
     pub fn new(vocabulary: Vocabulary<'_>, options: BpeOptions<'_>) -> Result<Self> {
         let Vocabulary { tokens: vocabulary, unk_id, hidden } = vocabulary;
         let BpeOptions { merges, word_boundary, byte_fallback, fuse_unk, .. } = options;
@@ -189,7 +189,7 @@ impl Bpe {
                 Longest::new(&strings, is_symbol, merges, &table)?
             }
         };
-        // The first of a class is before one that is tied, the others are tied.
+        // The first merge of a class precedes a tied one, the others are tied.
         let classes = tied.iter().flat_map(|&at| [at.saturating_sub(1) as usize, at as usize]);
         let classes: Vec<usize> = classes.filter(|&at| at < merges.len()).collect();
         let made_of_tied = classes.iter().map(|&at| (merges[at], made[at])).collect();
@@ -226,7 +226,7 @@ impl Bpe {
         })
     }
 
-    /// How the ends of words are marked.
+    /// The mark of the beginnings or ends of words.
     pub fn word_boundary(&self) -> WordBoundary {
         self.word_boundary
     }
@@ -244,11 +244,11 @@ impl Bpe {
     ///   bytes.
     /// * `scratch` - What it is tokenized in.
     /// * `tokens` - Where the tokens are written. It is cleared first. Their lengths are in bytes of
-    ///   the word; those of a word of bytes in bytes of the characters that stand for these.
+    ///   the word; for a word of bytes, in bytes of GPT-2's characters for them.
     pub fn tokens(&self, word: &str, scratch: &mut BpeScratch, tokens: &mut Vec<Token>) {
         tokens.clear();
         if word.is_empty() {
-            return; // also if the empty string is a token
+            return; // even if the empty string is a token
         }
         if !self.whole.is_empty() && self.push_whole(word, tokens) {
             return;
@@ -264,7 +264,7 @@ impl Bpe {
         self.merged_tokens(word, scratch, tokens);
     }
 
-    /// The same by applying merges one by one.
+    /// Tokenize a word by applying merges one by one.
     fn merged_tokens(&self, word: &str, scratch: &mut BpeScratch, tokens: &mut Vec<Token>) {
         self.begin(word, scratch);
         if scratch.ids.len() <= SHORT {
@@ -449,7 +449,7 @@ impl BpeScratch {
         }
     }
 
-    /// Looks up the pair of a symbol and the one behind it, which is new.
+    /// Look up the new pair of a symbol and the next one.
     #[inline]
     fn rank_again(&mut self, at: usize, rank: impl Fn(u32, u32) -> u32) {
         let right = self.links[at][1] as usize;
@@ -496,7 +496,7 @@ fn heap_entry(rank: u32, at: usize) -> Reverse<u64> {
     Reverse((rank as u64) << 32 | at as u64)
 }
 
-/// The bytes that the characters of a token stand for; None if one is no such character.
+/// Return the bytes for GPT-2's characters of a token; None if it has another character.
 fn bytes_of(token: &str) -> Option<Vec<u8>> {
     token.chars().map(character_byte).collect()
 }

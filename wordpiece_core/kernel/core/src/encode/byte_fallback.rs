@@ -1,4 +1,4 @@
-//! Byte fallback: the tokens `<0xNN>`, which stand for the bytes of a character that is no token.
+//! Byte fallback: the tokens `<0xNN>` for the bytes of unknown characters.
 
 use foldhash::HashMap;
 
@@ -8,13 +8,13 @@ use crate::base::trie::NONE;
 pub struct ByteTokens([u32; 256]);
 
 impl ByteTokens {
-    /// Finds them. `ids`: those of all tokens.
+    /// Find the tokens of bytes. `ids`: the ids of all tokens.
     pub fn new(ids: &HashMap<&str, u32>) -> Self {
         let id = |byte: usize| ids.get(format!("<0x{byte:02X}>").as_str()).copied();
         ByteTokens(std::array::from_fn(|byte| id(byte).unwrap_or(NONE)))
     }
 
-    /// The ids of those that are there.
+    /// Return the ids of the tokens that exist.
     pub fn ids(&self) -> impl Iterator<Item = u32> {
         self.0.iter().copied().filter(|&id| id != NONE)
     }

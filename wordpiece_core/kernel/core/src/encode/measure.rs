@@ -2,8 +2,8 @@
 //! has it.
 //!
 //! A chunk of text is split in two ways: into the *words* that all tokenizers are measured by, and into
-//! the tokens of one of them. What is said of a word follows from the tokens that overlap it. So it
-//! does not matter how the tokenizer itself finds words, or whether it knows any.
+//! the tokens of one of them. A word is classified by the tokens that overlap it, so the
+//! words of the tokenizer itself do not matter.
 
 use crate::base::error::{Error, Result};
 use crate::base::sums::add;
@@ -11,8 +11,8 @@ use crate::encode::tokenizer::{Encoding, Tokenizer};
 use crate::text::bert::{BertRules, TextOptions};
 use crate::text::unicode::is_whitespace;
 
-/// BERT's rules without those that change characters: white space, punctuation and CJK characters are
-/// set apart, and control characters are none.
+/// BERT's rules without changes of characters: white space, punctuation and CJK characters are split
+/// off, and control characters do not count.
 const WORDS: TextOptions = TextOptions {
     clean_text: true,
     handle_chinese_chars: true,
@@ -30,24 +30,24 @@ pub struct Statistics {
     pub tokens: u64,
     /// Characters.
     pub characters: u64,
-    /// Words that one known token stands for, which stands for no other word.
+    /// Words covered by one known token that covers no other word.
     pub whole_words: u64,
-    /// Words that two or more tokens stand for.
+    /// Words covered by two or more tokens.
     pub continued_words: u64,
-    /// Words that an unknown token stands for, or for a part of them.
+    /// Words covered by an unknown token, at least in part.
     pub unknown_words: u64,
-    /// Characters that no known token stands for.
+    /// Characters that no known token covers.
     pub dropped_characters: u64,
 }
 
-/// A token, and the characters of the text that it stands for.
+/// A token, and the characters of the text that it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedToken {
     /// Its id.
     pub id: u32,
-    /// How many characters are before the first.
+    /// The character offset of its start.
     pub start: u32,
-    /// The same, with those that it stands for.
+    /// The character offset of its end.
     pub end: u32,
 }
 
@@ -87,7 +87,7 @@ pub struct Measurer {
     rules: BertRules,
     unk_id: u32,
     sums: Statistics,
-    /// How often each token is used, by id.
+    /// The number of uses of each token, by id.
     uses: Vec<u64>,
     /// Character offsets of the words in the chunk.
     words: Vec<(u32, u32)>,
@@ -98,7 +98,7 @@ pub struct Measurer {
 }
 
 impl Measurer {
-    /// Makes one for a vocabulary of so many tokens.
+    /// Return a measurer for a vocabulary of a number of tokens.
     ///
     /// # Arguments
     ///
@@ -215,8 +215,8 @@ impl Measurer {
         }
     }
 
-    /// The sums, and the tokens that were used, with how often each was, in the order of their ids.
-    /// What is added from now on is summed up anew.
+    /// The sums, and the tokens that were used, with their numbers of uses, in the order of their ids.
+    /// Later sums start from zero.
     pub fn take(&mut self) -> (Statistics, Vec<(u32, u64)>) {
         let uses = (0u32..).zip(&mut self.uses).filter(|(_, uses)| **uses > 0);
         let uses = uses.map(|(id, uses)| (id, std::mem::take(uses))).collect();
@@ -259,7 +259,7 @@ impl Statistics {
 ///
 /// # Errors
 ///
-/// The same as for [`Measurer::add`].
+/// Returns the errors of [`Measurer::add`].
 pub fn measure<'a>(
     tokenizer: &Tokenizer,
     chunks: impl IntoIterator<Item = (&'a str, u64)>,
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(sums("日本", 2, &[(1, 0, 2), (2, 0, 2)]), [2, 2, 2, 0, 2, 2, 0]);
         // A token for a space that is not here, and one for nothing.
         assert_eq!(sums("ab", 9, &[(1, 0, 0), (2, 0, 2)]), [1, 2, 2, 1, 0, 0, 0]);
-        // Control characters are no words; white space is no character.
+        // Control characters do not count as words, and white space not as characters.
         assert_eq!(sums("a\u{0}\u{C}b\u{200B}", 9, &[(1, 0, 4)]), [1, 1, 4, 1, 0, 0, 1]);
         assert_eq!(sums("\u{200B}", 9, &[]), [0, 0, 1, 0, 0, 0, 1]);
         // One token overlaps all words, other tokens one word each.

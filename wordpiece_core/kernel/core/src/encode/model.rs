@@ -1,4 +1,4 @@
-//! What splits words into the tokens of a vocabulary: one of three models.
+//! The three models that split words into the tokens of a vocabulary.
 
 use crate::base::error::Result;
 use crate::encode::bpe::{Bpe, BpeOptions, BpeScratch, Parts, Superwords};
@@ -7,7 +7,7 @@ use crate::encode::vocabulary::{Token, Vocabulary};
 use crate::encode::wordpiece::{WordPiece, WordPieceOptions};
 use crate::text::marks::{SPACE_MARK, WordBoundary};
 
-/// How words become tokens, in addition to the vocabulary.
+/// The options of a model, in addition to the vocabulary.
 #[derive(Clone, Debug)]
 pub enum ModelOptions<'a> {
     /// Greedy longest match.
@@ -43,7 +43,7 @@ pub(crate) enum Model {
     Unigram(Unigram),
 }
 
-/// What words are tokenized in. It is kept, so that memory is asked for only once.
+/// Scratch memory for tokenizing words, kept to avoid allocations.
 #[derive(Default)]
 pub struct ModelScratch {
     pub(super) bpe: BpeScratch,
@@ -84,7 +84,7 @@ impl Model {
         }
     }
 
-    /// What is put before each word, unless it begins with that.
+    /// Return the character that is put before each word that does not begin with it.
     pub(crate) fn word_mark(&self) -> Option<char> {
         match self {
             Model::WordPiece(_) => None,
@@ -97,8 +97,8 @@ impl Model {
         }
     }
 
-    /// Where words can be split into parts whose tokens are together those of the word; None if they
-    /// must not be split, or need not.
+    /// Return the rule for splitting words into parts, whose tokens together are the tokens of the word; None if
+    /// words must not be split, or need not be.
     pub(crate) fn parts(&self) -> Option<&Parts> {
         match self {
             Model::Bpe(bpe) => bpe.parts(),
@@ -106,12 +106,12 @@ impl Model {
         }
     }
 
-    /// Whether the symbols of words are bytes, which are written as other characters.
+    /// Return true if the symbols of words are bytes, written as GPT-2's characters.
     pub(crate) fn is_of_bytes(&self) -> bool {
         matches!(self, Model::Bpe(bpe) if bpe.word_boundary() == WordBoundary::Bytes)
     }
 
-    /// The unigram model whose segmentation of a word depends on what is before it, if it is one.
+    /// Return the unigram model, if its segmentation of a word depends on the text before it.
     pub(crate) fn rounding(&self) -> Option<&Unigram> {
         match self {
             Model::Unigram(unigram) if unigram.rounds() => Some(unigram),
@@ -125,8 +125,8 @@ impl Model {
     ///
     /// * `word` - The word, normalized, with its mark.
     /// * `scratch` - What it is tokenized in.
-    /// * `tokens` - Where the tokens are written. It is cleared first. A length of 0 says that a token
-    ///   stands for the same bytes as the one before it.
+    /// * `tokens` - Where the tokens are written. It is cleared first. A token of length 0
+    ///   covers the same bytes as the one before it.
     #[inline]
     pub(crate) fn tokens(&self, word: &str, scratch: &mut ModelScratch, tokens: &mut Vec<Token>) {
         match self {

@@ -36,16 +36,16 @@ impl Id for u16 {
     }
 }
 
-/// How documents are packed.
+/// The options for packing documents.
 #[derive(Clone, Copy, Debug)]
 pub struct PackOptions {
     /// The length of a sequence, in ids, `[CLS]` and `[SEP]` included: 3 at least.
     pub length: usize,
     /// The id of `[CLS]`. None: sequences are bodies alone.
     pub cls_id: Option<u32>,
-    /// The id of `[SEP]`, behind a body that has `[CLS]` before it, and between documents. None: nothing is there.
+    /// The id of `[SEP]`, after a body with `[CLS]` before it, and between documents. None: no separator.
     pub sep_id: Option<u32>,
-    /// Without a `[SEP]`, so many ids at the beginning and at the end of each document are special tokens.
+    /// Without a `[SEP]`, the number of special tokens at the beginning and at the end of each document.
     pub own: [usize; 2],
     /// The id that the last sequence is filled up with. None: that sequence is dropped.
     pub pad_id: Option<u32>,
@@ -74,7 +74,7 @@ impl PackOptions {
 pub struct Sequences {
     /// The ids of all sequences.
     pub ids: Vec<u32>,
-    /// Whether each is `[CLS]` body `[SEP]`, and not a body alone.
+    /// True if a sequence is `[CLS]` body `[SEP]`, false if it is only a body.
     pub is_framed: bool,
     /// The number of ids of each sequence before its padding.
     pub lengths: Vec<i32>,
@@ -84,7 +84,7 @@ pub struct Sequences {
     pub document_starts: Vec<i32>,
     /// For each document in each sequence, its row.
     pub document_rows: Vec<i64>,
-    /// Where each sequence ends in `document_starts` and `document_rows`.
+    /// The end of each sequence in `document_starts` and `document_rows`.
     pub document_ends: Vec<usize>,
 }
 
@@ -105,10 +105,10 @@ pub struct Sequences {
 /// ```
 pub struct Packer {
     options: PackOptions,
-    /// The sequence that is not full: nothing, or `[CLS]` and one id at least. The last id is no
+    /// The sequence that is not full: empty, or `[CLS]` and at least one id. It does not end with a
     /// separator.
     open: Sequences,
-    /// Whether there were documents in this stream.
+    /// True if there were documents in this stream.
     has_begun: bool,
     dropped: u64,
 }
@@ -125,13 +125,13 @@ impl Packer {
         Ok(Packer { options, open: Sequences::default(), has_begun: false, dropped: 0 })
     }
 
-    /// How many ids of documents were dropped, since their sequence was not full at the end.
+    /// Return the number of ids of documents that were dropped, because their sequence was not full at the end.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// An upper limit of the ids of the sequences that [`Packer::add`] returns for so many documents
-    /// with so many ids together.
+    /// Return an upper limit of the ids of the sequences that [`Packer::add`] returns for `documents` documents
+    /// with `ids` ids in total.
     pub fn most(&self, documents: usize, ids: usize) -> usize {
         let stream = self.open.ids.len() + documents + ids;
         (stream / (self.options.length - 2 * self.frame()) + 1).saturating_mul(self.options.length)
@@ -141,8 +141,8 @@ impl Packer {
     ///
     /// # Arguments
     ///
-    /// * `documents` - The rows of the documents and their ids. An empty one is left out.
-    /// * `most` - For how many ids memory is asked at once (see [`Packer::most`]).
+    /// * `documents` - The rows of the documents and their ids. Empty documents are skipped.
+    /// * `most` - The number of ids to reserve memory for (see [`Packer::most`]).
     pub fn add<'a, T: Id + 'a>(
         &mut self,
         documents: impl Iterator<Item = (i64, &'a [T])>,
@@ -162,7 +162,7 @@ impl Packer {
         out
     }
 
-    /// How many ids there are before a body, and behind it.
+    /// Return the number of ids before and after a body.
     fn frame(&self) -> usize {
         usize::from(self.options.cls_id.is_some())
     }
@@ -212,7 +212,7 @@ impl Packer {
         }
     }
 
-    /// Appends what is behind a body.
+    /// Append the ids after a body.
     fn end_body(&self, out: &mut Sequences) {
         out.ids.extend(self.options.sep_id.filter(|_| self.frame() == 1));
     }
@@ -240,12 +240,12 @@ impl Packer {
 }
 
 impl Sequences {
-    /// How many sequences there are.
+    /// Return the number of sequences.
     pub fn len(&self) -> usize {
         self.document_ends.len()
     }
 
-    /// Whether there are no sequences.
+    /// Return true if there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.document_ends.is_empty()
     }

@@ -1,8 +1,8 @@
-//! The tokens of texts to rows: added tokens, truncation with overflowing rows, padding, and the
-//! columns next to the ids. The rules are those of Hugging Face tokenizers.
+//! The tokens of texts to rows: added tokens, truncation with overflowing rows, padding, and
+//! columns next to the ids, by the rules of Hugging Face tokenizers.
 //!
-//! Rows are written column by column into vectors that become Arrow arrays without a copy. A column
-//! that is not wanted is not computed.
+//! Rows are written column by column into vectors that become Arrow arrays without a copy. Only
+//! requested columns are computed.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub const MOST_PADDED: usize = 1 << 24;
 /// The most ids of a batch. Its offsets are of 32 bits.
 pub(super) const MOST_IDS: usize = if cfg!(test) { 1 << 18 } else { i32::MAX as usize };
 
-/// Which text of a pair is truncated if the pair is too long.
+/// The text of a pair that is truncated if the pair is too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Truncation {
     /// The longer one, down to the length of the other; then both.
@@ -29,17 +29,17 @@ pub enum Truncation {
     OnlySecond,
 }
 
-/// How tokens become rows. By default they are the ids of the texts alone, of any length.
+/// The options for rows. By default a row has the ids of its text, and any length.
 #[derive(Clone, Debug, Default)]
 pub struct RowOptions {
-    /// What a row of one text is made of, and a row of a pair.
+    /// The layout of a row of one text, and of a row of a pair.
     pub layouts: [Layout; 2],
     /// The most tokens of a row, added ones included; but these are never left out. None: any number.
     pub max_length: Option<usize>,
-    /// Which text of a pair is truncated.
+    /// The text of a pair that is truncated.
     pub truncation: Truncation,
-    /// How many tokens two successive rows of one text share. None: a text has one row, and what is
-    /// over the length is dropped. Without `max_length` nothing is.
+    /// The number of tokens that two successive rows of one text share. None: a text has one row, and tokens over
+    /// `max_length` are dropped.
     pub stride: Option<usize>,
     /// The id of the token that rows are filled up with, to `max_length`. None: they are not. Any id is
     /// taken.
@@ -48,44 +48,44 @@ pub struct RowOptions {
     pub columns: RowColumns,
 }
 
-/// What a row is made of: the added tokens, each with its token type, and the types of the texts.
+/// The layout of a row: the added tokens, each with its token type, and the types of the texts.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// The tokens at the beginning of a row, between two texts, and at the end. Any id is taken.
     pub added: [Vec<(u32, i8)>; 3],
     /// The token type of each text.
     pub types: [i8; 2],
-    /// The same where a text is not shown from its beginning on, in further rows of a stride. Of pairs
-    /// Hugging Face tokenizers has 0 and 1 there, whatever the types are.
+    /// The token type of each text in rows of a stride that do not show its beginning. For pairs Hugging Face
+    /// tokenizers always has 0 and 1 there.
     pub overflow_types: [i8; 2],
 }
 
-/// Which columns are wanted next to the ids. They are those of [`Rows`].
+/// The requested columns of [`Rows`], in addition to the ids.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RowColumns {
-    /// Whether [`Rows::attention_mask`] is wanted.
+    /// True for [`Rows::attention_mask`].
     pub attention_mask: bool,
-    /// Whether [`Rows::token_type_ids`] is wanted.
+    /// True for [`Rows::token_type_ids`].
     pub token_type_ids: bool,
-    /// Whether [`Rows::special_tokens_mask`] is wanted.
+    /// True for [`Rows::special_tokens_mask`].
     pub special_tokens_mask: bool,
-    /// Whether [`Rows::offset_mapping`] is wanted.
+    /// True for [`Rows::offset_mapping`].
     pub offset_mapping: bool,
-    /// Whether [`Rows::word_ids`] is wanted.
+    /// True for [`Rows::word_ids`].
     pub word_ids: bool,
-    /// Whether [`Rows::num_tokens`] is wanted.
+    /// True for [`Rows::num_tokens`].
     pub num_tokens: bool,
 }
 
-/// A text, and the second one if there are pairs. The inner None stands for a null.
+/// A text, and the second text of a pair. The inner None is a null.
 pub type TextPair<'a> = (Option<&'a [u8]>, Option<Option<&'a [u8]>>);
 
-/// Encoded rows, column by column. A column that is not wanted is None.
+/// Encoded rows, column by column. Columns that were not requested are None.
 #[derive(Default)]
 pub struct Rows {
     /// The ids of all rows.
     pub ids: Vec<u32>,
-    /// Where each row ends in `ids`.
+    /// The end of each row in `ids`.
     pub ends: Vec<usize>,
     /// For each row, whether it is not null.
     pub valid: Vec<bool>,
@@ -129,17 +129,17 @@ enum Part<'a> {
 }
 
 impl RowOptions {
-    /// What a row of so many texts is made of.
+    /// Return the layout of a row with `texts` texts.
     fn layout(&self, texts: usize) -> &Layout {
         &self.layouts[texts - 1]
     }
 
-    /// How many tokens are added to a row of so many texts.
+    /// Return the number of tokens added to a row with `texts` texts.
     fn added_tokens(&self, texts: usize) -> usize {
         self.layout(texts).added.iter().map(Vec::len).sum()
     }
 
-    /// How many tokens of texts fit into a row of so many texts.
+    /// Return the number of tokens of texts that fit into a row with `texts` texts.
     fn room(&self, texts: usize) -> Option<usize> {
         self.max_length.map(|most| most.saturating_sub(self.added_tokens(texts)))
     }
@@ -253,9 +253,8 @@ impl Tokenizer {
 /// # Errors
 ///
 /// Returns [`Error::Data`] if a text cannot be truncated as the options demand, if a text has 2^31 bytes or
-/// more where offsets are wanted or the model is not WordPiece, or if there are 2^31 ids or more;
-/// [`Error::Option`] if words of the model are not drawn as the options say, or if a text is longer than a row
-/// and the stride is not less than what a row has of it.
+/// more with offsets or a model other than WordPiece, or if there are 2^31 ids or more;
+/// [`Error::Option`] if a text is longer than a row and the stride is not less than its tokens in a row.
 pub fn encode_rows(
     session: &mut Session<'_>,
     options: &RowOptions,
@@ -316,7 +315,7 @@ fn rows_of(
 }
 
 impl Rows {
-    /// No rows yet, with room for those of `bytes` of text.
+    /// Return no rows, with memory for the rows of `bytes` of text.
     fn new(options: &RowOptions, bytes: usize) -> Self {
         let RowColumns {
             attention_mask,
@@ -327,7 +326,7 @@ impl Rows {
             num_tokens,
         } = options.columns;
         // More than most texts have: when a vector grows, all ids are copied to pages that the system
-        // has to find first. Pages that nothing is written to cost no memory; without them it goes, too.
+        // has to find first. Pages that nothing is written to cost no memory. The reservation may fail.
         let mut ids = Vec::new();
         let _ = ids.try_reserve_exact(bytes / 2);
         Rows {
@@ -356,8 +355,8 @@ impl Rows {
         self.special_tokens += text.special_tokens;
     }
 
-    /// Counts a text, or a pair, of whose tokens so many are not in its first row. With a stride they
-    /// are in others.
+    /// Count a text, or a pair, with `tokens` tokens that are not in its first row. With a stride they are in
+    /// other rows.
     fn count_truncated(&mut self, options: &RowOptions, tokens: usize) {
         if options.stride.is_none() && tokens > 0 {
             self.truncated_rows += 1;
@@ -369,14 +368,14 @@ impl Rows {
         self.end_row(false, self.ids.len(), source);
     }
 
-    /// Begins a row, and has the ids of its text be written behind those of all rows.
+    /// Begin a row, and lend the vector of ids to its text, which appends to it.
     fn lend_ids(&mut self, options: &RowOptions, text: &mut Encoding) {
         let before = options.layout(1).added[0].iter().map(|&(id, _)| id);
         self.ids.extend(before);
         text.append_to(std::mem::take(&mut self.ids));
     }
 
-    /// Ends the row that `lend_ids` has begun.
+    /// End the row of `lend_ids`.
     fn end_lent_row(
         &mut self,
         options: &RowOptions,
@@ -406,7 +405,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The same for a pair.
+    /// Append the rows of a pair.
     fn push_pair(
         &mut self,
         options: &RowOptions,
@@ -458,7 +457,7 @@ impl Rows {
         self.finish_row(options, N, source);
     }
 
-    /// Appends the tokens behind the texts of a row, and padding. `texts`: how many texts it has.
+    /// Append the tokens after the texts of a row, and padding. `texts`: the number of its texts.
     fn finish_row(&mut self, options: &RowOptions, texts: usize, source: usize) {
         self.push_added(&options.layout(texts).added[2]);
         let (start, end) = (self.end(), self.ids.len());
@@ -470,7 +469,7 @@ impl Rows {
         self.end_row(true, end, source);
     }
 
-    /// Where the last row ends in `ids`.
+    /// Return the end of the last row in `ids`.
     fn end(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
@@ -494,7 +493,7 @@ impl Rows {
         self.describe_added(added, self.ids.len());
     }
 
-    /// The same as [`Rows::describe`] for added tokens.
+    /// Fill the columns like [`Rows::describe`] for added tokens.
     #[inline]
     fn describe_added(&mut self, added: &[(u32, i8)], end: usize) {
         for (&(_, type_id), end) in added.iter().zip(end - added.len() + 1..) {
@@ -502,7 +501,7 @@ impl Rows {
         }
     }
 
-    /// Fills the columns next to the ids, up to the token `end`, with those of a part.
+    /// Fill the columns next to the ids, up to the token `end`, for a part.
     #[inline]
     fn describe(&mut self, part: Part<'_>, type_id: i8, end: usize) {
         fill(&mut self.attention_mask, end, !matches!(part, Part::Padding) as i8);
@@ -591,7 +590,7 @@ mod tests {
         ((*state >> 33) as usize) % below
     }
 
-    /// Up to `most` encoding: letters, marks, special tokens, and what is not UTF-8.
+    /// Return up to `most` letters, marks, special tokens and invalid UTF-8.
     fn random_text(state: &mut u64, most: usize) -> Vec<u8> {
         let encoding: [&[u8]; 16] = [
             b"a",

@@ -1,10 +1,10 @@
-//! Text to tokens: a model, behind a cache of segments that were encoded before.
+//! Text to tokens: a model, with a cache of encoded segments.
 //!
 //! Nearly every segment of a text has been seen before. Its ids are copied from the slot of the
 //! cache that the lookup has just touched, so that most words cost one cache line and no
-//! normalization. A character that stands alone (punctuation, CJK) has its id in a table. Only the
-//! rest is normalized and tokenized by the model. The caches are bounded: one that has grown too
-//! large is emptied, which costs less than deciding what to keep.
+//! normalization. A character that stands alone (punctuation, CJK) has its id in a table. Only other
+//! segments are normalized and tokenized by the model. Caches are bounded: a cache that has grown too large
+//! is emptied, which costs less than deciding what to keep.
 
 mod cache;
 mod characters;
@@ -35,13 +35,13 @@ pub use session::Session;
 pub(crate) use tokenize::MOST_BYTES;
 use trimming::OffsetTrimming;
 
-/// What a tokenizer is made of. A `tokenizer.json` has the same.
+/// The parts of a tokenizer, as in a `tokenizer.json`.
 pub struct TokenizerOptions<'a> {
     /// The tokens, by id. Of equal ones the last one is found.
     pub vocabulary: &'a [&'a str],
-    /// How texts become words: the normalizer and the pre-tokenizer.
+    /// The rules for splitting texts into words: the normalizer and the pre-tokenizer.
     pub text: TextRules,
-    /// How words become tokens.
+    /// The model that splits words into tokens.
     pub model: ModelOptions<'a>,
     /// The id of the unknown token, if there is one.
     pub unk_id: Option<u32>,
@@ -97,13 +97,13 @@ impl<'a> TokenizerOptions<'a> {
 /// # Ok::<(), wordpiece_core::Error>(())
 /// ```
 pub struct Tokenizer {
-    /// How texts become words.
+    /// The rules for splitting texts into words.
     text: TextRules,
-    /// What splits words into tokens.
+    /// The model that splits words into tokens.
     model: Model,
     unk_id: Option<u32>,
     trimming: Option<OffsetTrimming>,
-    /// What is put before each word, where the rules of text do not do it.
+    /// The character that is put before each word, if the rules for text do not add it.
     word_mark: Option<char>,
     added_tokens: AddedTokenSearch,
     /// The ids of the added tokens that are special.
@@ -114,7 +114,7 @@ pub struct Tokenizer {
     /// offsets.
     superwords: Option<Superwords>,
     held_ids: HeldIds,
-    /// The caches of sessions that have ended, for those to come; None: of one that has not ended.
+    /// The caches of sessions that have ended, for later sessions; None while a session uses them.
     caches: Mutex<Vec<Option<Caches>>>,
 }
 
@@ -123,10 +123,10 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Option`] if an id is that of no token, if WordPiece or Unigram has no unknown token, if
-    /// [`Composed`](crate::text::Composed) rules are of bytes and the model is not, or the other way round, or if
-    /// no search for the added tokens can be built; [`Error::Data`] if a merge makes no token or is there
-    /// twice, if there are not as many scores as tokens, or one is no number.
+    /// Returns [`Error::Option`] if an id is out of range, if WordPiece or Unigram has no unknown token, if only
+    /// one of the [`Composed`](crate::text::Composed) rules and the model uses bytes, or if the added tokens are
+    /// too large for a search; [`Error::Data`] if the token of a merge is missing, if a merge occurs twice, if the
+    /// number of scores differs from the number of tokens, or if a score is not a number.
     pub fn new(options: TokenizerOptions<'_>) -> Result<Self> {
         caught(|| Tokenizer::of(options))
     }
@@ -183,7 +183,7 @@ impl Tokenizer {
         self.unk_id
     }
 
-    /// Whether this is WordPiece, which takes texts of any length.
+    /// Return true for WordPiece, which takes texts of any length.
     pub(crate) fn is_wordpiece(&self) -> bool {
         matches!(self.model, Model::WordPiece(_))
     }

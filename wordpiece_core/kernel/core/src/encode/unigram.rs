@@ -2,13 +2,12 @@
 //! logarithms of probabilities) have the largest sum.
 //!
 //! The best segmentation of a word is found by Viterbi's algorithm, in one pass: for each place in the word,
-//! the best segmentation of what is before it is known, and every token that begins there makes one of a
-//! longer part. The tokens that begin at a place are found by walking a trie of all of them, byte by
+//! the best segmentation of the text before it is known, and every token that begins there extends it. The tokens that begin at a place are found by walking a trie of all of them, byte by
 //! byte. So a word takes time in proportion to its bytes and to the longest token.
 //!
-//! Ties are broken as the peers break them: of equal sums, the one that begins earlier stays. Hugging
+//! Ties are broken like in the peers: the first of equal sums stays. Hugging
 //! Face tokenizers adds up 64-bit numbers within each word. sentencepiece adds up 32-bit numbers from
-//! the beginning of the text, so that near-ties in a word may depend on what is before it: see
+//! the beginning of the text, so that near-ties in a word may depend on earlier text: see
 //! [`Unigram::rounds`].
 
 mod rounding;
@@ -22,7 +21,7 @@ use crate::encode::vocabulary::{Token, Vocabulary};
 
 use rounding::{ScoreSum, is_exact};
 
-/// How words become tokens by a unigram language model.
+/// The options of a unigram language model.
 ///
 /// # Examples
 ///
@@ -42,10 +41,10 @@ use rounding::{ScoreSum, is_exact};
 pub struct UnigramOptions<'a> {
     /// The natural logarithm of the probability of each token, by id.
     pub scores: &'a [f64],
-    /// Whether an unknown character becomes the tokens `<0xNN>` of its bytes.
+    /// True to encode an unknown character as the tokens `<0xNN>` of its bytes.
     pub byte_fallback: bool,
-    /// Whether sums are rounded as sentencepiece rounds them, and only ordinary tokens are found in
-    /// words; else all is as in Hugging Face tokenizers.
+    /// True to round sums like sentencepiece, and to find only ordinary tokens in words; false for the behavior of
+    /// Hugging Face tokenizers.
     pub of_sentencepiece: bool,
     /// The ids of the user-defined symbols of sentencepiece, which win over all others: the score of one
     /// is 0.1 for each of its bytes but the first, as in its version 0.2.3.
@@ -65,23 +64,23 @@ pub(crate) struct Unigram {
     rounded: Option<Vec<f32>>,
 }
 
-/// What the score of an unknown character is below the least score.
+/// The difference between the least score and the score of an unknown character.
 const UNK_PENALTY: f64 = 10.0;
 
-/// What words are tokenized in. It is kept, so that memory is asked for only once.
+/// Scratch memory for tokenizing words, kept to avoid allocations.
 #[derive(Default)]
 pub struct UnigramScratch {
     nodes: Vec<Node<f64>>,
     rounded: Vec<Node<f32>>,
     /// The pieces of a word: where each begins and ends, and its id.
     pieces: Vec<Piece>,
-    /// Whether a piece ends at each place of a word.
+    /// True for each place of a word where a piece ends.
     chosen: Vec<bool>,
     /// The scores of the pieces, in 32 bits.
     pub(crate) added: Vec<f32>,
 }
 
-/// Where a piece of a word begins and ends, and its id.
+/// The start, the end and the id of a piece of a word.
 type Piece = (u32, u32, u32);
 
 /// The best segmentation of a word up to a place: its sum, and its last token.
@@ -147,8 +146,8 @@ impl Unigram {
     ///
     /// * `word` - The word, normalized, with its mark; of fewer than 2^31 bytes.
     /// * `scratch` - What it is tokenized in.
-    /// * `tokens` - Where the tokens are written. It is cleared first. A length of 0 says that a token
-    ///   stands for the same bytes as the one before it.
+    /// * `tokens` - Where the tokens are written. It is cleared first. A token of length 0
+    ///   covers the same bytes as the one before it.
     pub fn tokens(&self, word: &str, scratch: &mut UnigramScratch, tokens: &mut Vec<Token>) {
         let UnigramScratch { nodes, pieces, .. } = scratch;
         self.find_best(word, &self.scores, self.unk_score, 0.0, nodes, pieces);
@@ -219,8 +218,8 @@ impl Unigram {
         }
     }
 
-    /// The length and the id of every token that a part of a word begins with, the shortest first;
-    /// and behind them, if its first character is no token, that character: None.
+    /// Return the length and the id of every token that a part of a word begins with, shortest first; then, if its
+    /// first character is unknown, the length of that character and None.
     #[inline(always)]
     fn prefixes<'a>(&'a self, part: &'a [u8]) -> impl Iterator<Item = (usize, Option<u32>)> {
         let width = character_width(part[0]);
@@ -280,19 +279,19 @@ impl Unigram {
     }
 }
 
-/// Refuses scores that are no numbers, or not as many as there are tokens.
+/// Return an error for scores that are not numbers, or whose number differs from the number of tokens.
 fn check_scores(scores: &[f64], tokens: usize) -> Result<()> {
     if scores.len() != tokens {
         let scores = scores.len();
         return Err(Error::data(format!("scores: {scores}, but there are {tokens} tokens")));
     }
     match scores.iter().position(|score| !score.is_finite()) {
-        Some(id) => Err(Error::data(format!("scores: that of token {id} is {}", scores[id]))),
+        Some(id) => Err(Error::data(format!("scores: the score of token {id} is {}", scores[id]))),
         None => Ok(()),
     }
 }
 
-/// How many bytes the character with this first byte has.
+/// Return the number of bytes of the character with this first byte.
 #[inline]
 fn character_width(first: u8) -> usize {
     match first {

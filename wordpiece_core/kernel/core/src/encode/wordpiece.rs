@@ -4,7 +4,7 @@ use crate::base::error::{Error, Result};
 use crate::base::trie::Trie;
 use crate::encode::vocabulary::{Token, Vocabulary};
 
-/// How words become tokens by WordPiece.
+/// The options of WordPiece.
 ///
 /// # Examples
 ///
@@ -22,9 +22,9 @@ use crate::encode::vocabulary::{Token, Vocabulary};
 /// ```
 #[derive(Clone, Debug)]
 pub struct WordPieceOptions<'a> {
-    /// The prefix of the tokens that continue a word. All tokens may begin one, as they are written.
+    /// The prefix of the tokens that continue a word. Every token may begin a word with its whole string.
     pub continuing_prefix: &'a str,
-    /// What becomes of a word that the vocabulary cannot cover.
+    /// The extent of unknown tokens in a word that the vocabulary cannot cover.
     pub unk_scope: UnkScope,
     /// The length, in characters, above which a word is unknown.
     pub max_word_length: usize,
@@ -41,12 +41,12 @@ impl Default for WordPieceOptions<'_> {
     }
 }
 
-/// What becomes of a word that the vocabulary cannot cover.
+/// The extent of unknown tokens in a word that the vocabulary cannot cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnkScope {
     /// The whole word is one unknown token, as in BERT.
     Word,
-    /// One character is an unknown token, and matching goes on after it.
+    /// One character is an unknown token, and matching continues after it.
     Character,
 }
 
@@ -77,7 +77,7 @@ impl WordPiece {
         Ok(WordPiece { trie, unk_id, unk_scope, max_word_length })
     }
 
-    /// Splits a word into its tokens, in time of its length times that of the longest token.
+    /// Split a word into its tokens. The time grows with its length times the length of the longest token.
     ///
     /// # Arguments
     ///
@@ -120,7 +120,7 @@ mod tests {
         WordPiece::new(vocabulary, options).unwrap()
     }
 
-    /// The same by its definition: the longest token that fits, again and again.
+    /// Tokenize a word by the definition: take the longest token that fits, repeatedly.
     fn plainly(vocabulary: &[&str], word: &str, scope: UnkScope) -> Vec<Token> {
         let (mut tokens, mut at) = (Vec::new(), 0);
         while at < word.len() {

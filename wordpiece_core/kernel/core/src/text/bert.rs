@@ -1,18 +1,18 @@
 //! BERT's normalizer and pre-tokenizer: text to words, the same for counting and for encoding.
 //!
-//! What a character becomes does not depend on its neighbours, except for the few combining marks
-//! that are kept although accents are stripped: those are put in order. So every character has one
+//! The result for a character does not depend on its neighbours, except for the few combining marks
+//! that are kept although accents are stripped: they are put in order. So every character has one
 //! *fate* (part of a word, a word alone, a space, dropped, ...; see `characters`), which is looked up
 //! in a table whose pages are filled on first use. Text is split in two steps:
 //!
 //! 1. [`BertRules::segments`] splits raw text at spaces and around characters that stand alone. It
 //!    changes nothing, so a segment can be the key of a table of words already seen. ASCII and most
-//!    Latin and Cyrillic letters are split 64 bytes at once: SIMD instructions classify the bytes (see
+//!    Latin and Cyrillic letters are split in blocks of 64 bytes: SIMD instructions classify the bytes (see
 //!    `masks`), and the ends of all segments are computed together, as bits of one number.
 //! 2. [`BertRules::normalize`] turns a segment into its word. It runs once for each distinct
 //!    segment, so that most of a text is never normalized.
 //!
-//! The Unicode tables are those of Hugging Face tokenizers (`unicode_categories`,
+//! The Unicode tables are from the crates of Hugging Face tokenizers (`unicode_categories`,
 //! `unicode-normalization-alignments`, Rust's `char`), whose words are matched exactly.
 
 mod characters;
@@ -33,21 +33,20 @@ use masks::{AsciiMasks, CjkMasks, is_cjk_lead, is_letter_lead, letters_at};
 /// have in `BertNormalizer` of Hugging Face tokenizers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Whether control characters are removed, and all kinds of spaces are plain spaces.
+    /// True to remove control characters, and to replace all kinds of spaces by plain spaces.
     pub clean_text: bool,
-    /// Whether every CJK character is a word by itself.
+    /// True to make every CJK character a word.
     pub handle_chinese_chars: bool,
-    /// Whether accents are removed: characters are decomposed, and nonspacing marks dropped.
+    /// True to remove accents: characters are decomposed, and nonspacing marks dropped.
     pub strip_accents: bool,
-    /// Whether words are in lower case.
+    /// True to convert words to lower case.
     pub lowercase: bool,
-    /// Whether every punctuation character is a word by itself, as in BERT. Otherwise text is split at
-    /// spaces only.
+    /// True to make every punctuation character a word, as in BERT. Otherwise text is only split at spaces.
     pub split_punctuation: bool,
 }
 
 impl Default for TextOptions {
-    /// Those of BERT's uncased models.
+    /// The options of BERT's uncased models.
     fn default() -> Self {
         TextOptions {
             clean_text: true,
@@ -92,7 +91,7 @@ struct Page {
 /// assert_eq!(words, ["hello", ",", "world"]);
 /// ```
 pub struct BertRules {
-    /// Those that the tables are made of.
+    /// The options that the tables are built from.
     options: TextOptions,
     ascii: [CharEntry; 128],
     /// A bit for each character of one or two bytes of UTF-8 that text is split at.
@@ -101,7 +100,7 @@ pub struct BertRules {
 }
 
 impl BertRules {
-    /// Makes the pre-tokenizer of these options. Its tables, but for ASCII, are filled on first use.
+    /// Build the pre-tokenizer. Its tables, except for ASCII, are filled on first use.
     pub fn new(options: TextOptions) -> Self {
         let ascii = std::array::from_fn(|c| match fates(c as u8 as char, &options)[..] {
             [fate] => CharEntry::of(fate),
@@ -113,9 +112,9 @@ impl BertRules {
     }
 
     /// The pre-tokenizer that splits text at white space into *chunks*, and changes nothing. Every chunk
-    /// can be split further by any options, and all its words are those of the text. So it does not split
+    /// can be split further by any options, with the same words as the text. So it does not split
     /// at the control characters that are white space to Unicode (U+000B, U+000C, U+0085): BERT's
-    /// normalizer removes them, and what is on both sides of one becomes one word.
+    /// normalizer removes them and joins the words on both sides.
     pub fn chunks() -> Self {
         let mut text = BertRules::new(TextOptions {
             clean_text: false,
@@ -184,9 +183,9 @@ impl BertRules {
     /// # Arguments
     ///
     /// * `text` - The text.
-    /// * `bytes` - The bytes of the text; more may be behind them. They are read where that spares
-    ///   copying the end of the text, but do not change the segments.
-    /// * `sink` - What takes the segments.
+    /// * `bytes` - The bytes of the text, which may continue after it. Bytes after the text are read to avoid
+    ///   a copy of its end, and do not change the segments.
+    /// * `sink` - The sink for the segments.
     #[inline(always)]
     pub(crate) fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
         let mut at = 0;
@@ -220,7 +219,7 @@ impl BertRules {
         }
     }
 
-    /// The segments in the block that begins at byte `at`, where no segment goes on from before.
+    /// Return the segments in the block that begins at byte `at`, where no earlier segment continues.
     /// `end`: of the text.
     #[inline(always)]
     fn block(&self, bytes: &[u8], at: usize, end: usize) -> BlockSegments {
@@ -297,7 +296,7 @@ impl BertRules {
     ///   segment is left.
     pub fn normalize(&self, raw: &str, word: &mut String) {
         word.clear();
-        // The loop is that of `each_normalized`, written again on purpose: it need not count the
+        // The loop repeats `each_normalized` on purpose: it need not count the
         // characters, nor look for marks beforehand. Encoding is 4 % faster for that.
         for c in raw.chars() {
             let entry = self.entry(c);

@@ -1,5 +1,4 @@
-//! Blocks of 64 bytes, whose bytes are classified at once: SIMD instructions make masks of them, numbers
-//! with one bit for each byte.
+//! Blocks of 64 bytes, classified by SIMD instructions into masks: numbers with one bit for each byte.
 
 use wide::i8x16;
 
@@ -12,12 +11,12 @@ pub(crate) fn below(count: u32) -> u64 {
     1u64.checked_shl(count).unwrap_or(0).wrapping_sub(1)
 }
 
-/// Masks of the block at `at`, with one bit for each byte. Those of bytes that are not there are zero.
+/// Return masks of the block at `at`, with one bit for each byte, and zero after the end of the text.
 ///
 /// # Arguments
 ///
-/// * `bytes`, `at` - A text, and where the block begins.
-/// * `classes` - Gives for 16 bytes those that are in each class.
+/// * `bytes`, `at` - A text, and the offset of the block.
+/// * `classes` - Returns for 16 bytes the members of each class.
 #[inline(always)]
 pub(crate) fn masks_at<const N: usize>(
     bytes: &[u8],
@@ -58,9 +57,9 @@ pub(super) fn three_bytes(first: u64) -> u64 {
 ///
 /// # Arguments
 ///
-/// * `bytes`, `from`, `end` - A text, and where in it bytes are looked for.
-/// * `class` - Gives for 16 bytes those that are in the class.
-/// * `each` - What takes the places.
+/// * `bytes`, `from`, `end` - A text, and the range to search.
+/// * `class` - Returns for 16 bytes the members of the class.
+/// * `each` - Called with the offsets.
 #[inline(always)]
 pub(crate) fn each_in_class(
     bytes: &[u8],
@@ -89,13 +88,13 @@ impl Lanes {
         Lanes(i8x16::new(bytes.map(u8::cast_signed)))
     }
 
-    /// Which bytes are `byte`.
+    /// Return true for bytes equal to `byte`.
     #[inline(always)]
     pub(crate) fn is(self, byte: u8) -> Self {
         Lanes(self.0.simd_eq(i8x16::splat(byte.cast_signed())))
     }
 
-    /// Which bytes lie in `low..=high`.
+    /// Return true for bytes in `low..=high`.
     #[inline(always)]
     pub(crate) fn in_range(self, low: u8, high: u8) -> Self {
         // The range is shifted to begin at the least signed byte: one signed comparison is enough.

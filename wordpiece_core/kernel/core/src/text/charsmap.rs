@@ -1,8 +1,8 @@
 //! SentencePiece's compiled maps of characters: strings of text, and what they become.
 //!
 //! A map has the size of a double array in bytes, as 4 bytes; the double array, of units of 4 bytes,
-//! which finds strings byte by byte (Darts-clone's format); and the results, each with a zero byte
-//! behind it. All numbers have their lowest byte first.
+//! which finds strings byte by byte (Darts-clone's format); and the results, each followed by a zero
+//! byte. All numbers are little-endian.
 
 use crate::base::error::{Error, Result};
 
@@ -53,12 +53,12 @@ impl CharsMap {
         Ok(map)
     }
 
-    /// Whether it changes nothing.
+    /// Return true if the map is empty.
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
 
-    /// Whether a text certainly has no string of the map. That is found out quickly.
+    /// Return true if a text is known to have no string of the map. The check is quick.
     #[inline]
     pub fn leaves(&self, text: &str) -> bool {
         let is_left = |c: char| self.may_change[c as usize / 64] >> (c as usize % 64) & 1 == 0;
@@ -133,7 +133,7 @@ impl CharsMap {
         (byte > 0 && unit & (1 << 31 | 0xFF) == byte as u32).then_some(child)
     }
 
-    /// Where the result begins of the string that ends at a node.
+    /// Return the offset of the result for the string that ends at a node.
     #[inline]
     fn leaf(&self, node: usize) -> Option<usize> {
         let unit = self.units[node];
@@ -168,14 +168,14 @@ impl CharsMap {
         self.prefixes(text).last().map(|(length, at)| (length, self.result(at)))
     }
 
-    /// What the shortest string of the map becomes that `text` begins with.
+    /// Return the result for the shortest string of the map that `text` begins with.
     #[inline]
     pub(crate) fn shortest(&self, text: &str) -> Option<&str> {
         self.prefixes(text).next().map(|(_, at)| self.result(at))
     }
 }
 
-/// What a unit changes the number of its node by.
+/// Return the offset that a unit adds to the number of its node.
 #[inline]
 fn offset(unit: u32) -> usize {
     ((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize

@@ -1,6 +1,6 @@
 //! Text to words by the parts of a `tokenizer.json`: a normalizer, and pre-tokenizers, under the names that
-//! Hugging Face tokenizers gives them. They work as its `NormalizedString` and `PreTokenizedString` do, but on
-//! the text of all words at once.
+//! Hugging Face tokenizers gives them. They work like its `NormalizedString` and `PreTokenizedString`, but on
+//! the concatenated text of all words.
 
 mod aligned;
 mod matches;
@@ -118,8 +118,8 @@ impl Composed {
         Ok(Composed { of_bytes, ..Composed::of(normalizer, steps) })
     }
 
-    /// Those of GPT-2, as far as they are of text. `add_prefix_space`: whether a space is put before a text,
-    /// and behind each added token, if there is none.
+    /// Return the rules of GPT-2, without its characters for bytes. `add_prefix_space`: true to put a space before a text
+    /// and after each added token, unless there is one.
     pub fn gpt2(add_prefix_space: bool) -> Self {
         let prefix = add_prefix_space.then_some(PreTokenizer::PrefixSpace);
         let steps = prefix.into_iter().chain([PreTokenizer::Pattern(Pattern::GPT2)]);
@@ -157,7 +157,7 @@ impl Composed {
     ///
     /// * `part` - The part.
     /// * `start` - Where it begins in the text, in bytes.
-    /// * `aligned` - Whether the origins of its bytes are wanted.
+    /// * `aligned` - True to keep the origins of its bytes.
     #[doc(hidden)] // for fuzzing
     pub fn normalized(&self, part: &str, start: usize, aligned: bool) -> AlignedText {
         let aligned = aligned || (self.needs_origins && start == 0);
@@ -168,7 +168,7 @@ impl Composed {
         text
     }
 
-    /// The content of an added token as it is in normalized texts.
+    /// Return the content of an added token in normalized texts.
     pub fn normalized_token(&self, content: &str) -> String {
         match &self.normalizer {
             Some(Normalizer::SentencePiece(_)) => content.to_string(), // it leaves such symbols

@@ -1,4 +1,4 @@
-//! Where the rows of a CSV file end. Quotes are those of RFC 4180.
+//! Finds the ends of rows of a CSV file with the quotes of RFC 4180.
 //!
 //! The file comes in blocks of any size. Whoever parses only complete rows gets the same rows for
 //! all sizes.
@@ -33,9 +33,9 @@ enum State {
     Unquoted,
     /// Inside a quoted field.
     Quoted,
-    /// Behind a quote in a quoted field, which ends the field unless another quote follows.
+    /// After a quote in a quoted field, which ends the field unless another quote follows.
     Quote,
-    /// Behind a carriage return, which ends the row; a line feed may belong to it.
+    /// After a carriage return, which ends the row; a line feed may belong to it.
     Return,
 }
 
@@ -45,7 +45,7 @@ impl CsvRows {
         CsvRows { delimiter, quoting, state: State::Start, is_blank: true, rows: 0 }
     }
 
-    /// How many rows have ended, with the first one and without blank lines.
+    /// Return the number of complete rows, with the first one and without blank lines.
     pub fn rows(&self) -> u64 {
         self.rows
     }

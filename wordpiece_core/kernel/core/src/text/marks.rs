@@ -1,14 +1,14 @@
-//! How tokens say where words begin or end, and so what the symbols of a word are before any merge.
+//! Marks of the beginnings or ends of words in tokens, and so in the symbols of a word before any merge.
 
 use crate::text::byte_level::byte_character;
 use crate::text::unicode::only_char;
 
 /// Ends the last symbol of a word.
 pub const WORD_END: &str = "</w>";
-/// Stands for the space before a word, U+2581.
+/// The mark for the space before a word, U+2581.
 pub const SPACE_MARK: char = '▁';
 
-/// How a model of merges marks where words begin or end.
+/// The mark of a model of merges for the beginnings or ends of words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WordBoundary {
     /// Not at all.
@@ -23,8 +23,8 @@ pub enum WordBoundary {
     Bytes,
 }
 
-/// How words are marked, so that tokens say where words begin or end. A symbol is a character, and
-/// whether it carries the mark.
+/// The marks of the beginnings or ends of words. A symbol is a character, and a flag that is true if it has
+/// the mark.
 ///
 /// # Examples
 ///
@@ -51,7 +51,7 @@ pub enum WordMarks {
     Begin,
     /// The symbols of a word are its bytes in UTF-8, as the characters that GPT-2 writes for them.
     Bytes {
-        /// Whether a space is put before a word, unless the word begins with one.
+        /// True to put a space before a word that begins with none.
         add_space: bool,
     },
 }

@@ -3,12 +3,12 @@
 //!
 //! The expressions are variants of a few, and so are the pieces. A piece is a word, with the character
 //! before it (a space, in newer ones anything but a letter, a number or a line end); or up to three
-//! numbers; or a run of other characters, with the space before them and the line ends behind them; or
+//! numbers; or a run of other characters, with the space before them and the line ends after them; or
 //! white space: up to its last line end, or all but the last character, which belongs to what follows.
-//! A [`Pattern`] says in which way: there is one splitter for all of them.
+//! A [`Pattern`] has the options of this family: there is one splitter for all expressions.
 //!
-//! ASCII, and most Latin and Cyrillic letters, are split 64 bytes at once ([`block`]). Other characters
-//! are looked up one by one ([`piece`]), of which many need but their first byte.
+//! ASCII, and most Latin and Cyrillic letters, are split in blocks of 64 bytes ([`block`]). Other characters
+//! are looked up one by one ([`piece`]), many of them by their first byte only.
 
 mod block;
 mod classes;
@@ -26,10 +26,10 @@ use self::masks::is_three_byte_lead;
 use crate::text::blocks::BLOCK;
 use crate::text::segments::{Each, Segment, SegmentSink};
 
-/// A regular expression that text is split by. The pieces are its matches, one behind the other.
+/// A regular expression that text is split by. The pieces are its consecutive matches.
 ///
-/// Every character is part of a match, but for [`Pattern::DEEPSEEK_V3`], where characters between
-/// matches are pieces of their own, as those of `Split` with the behavior `isolated` are.
+/// Every character is part of a match, except for [`Pattern::DEEPSEEK_V3`], where text between matches
+/// makes pieces, as for `Split` with the behavior `isolated`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     words: Words,
@@ -38,13 +38,13 @@ pub struct Pattern {
     /// The most numbers in a piece.
     digits: u8,
     tail: Tail,
-    /// Whether white space at the end of a text is one piece, with its line ends (`\s++$`).
+    /// True if white space at the end of a text is one piece, with its line ends (`\s++$`).
     joins_last_spaces: bool,
     /// True if words with single spaces between them are one piece.
     joins_words: bool,
 }
 
-/// What words are.
+/// The definition of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Words {
     /// Runs of letters.
@@ -53,14 +53,14 @@ enum Words {
     LettersAndMarks,
     /// Uppercase letters and then lowercase ones. Letters without case, and marks, are both.
     Cased,
-    /// The same without characters of the script Han, whose runs are pieces before all others.
+    /// Like `Cased`, without characters of the script Han, whose runs are split off first.
     NotHan,
-    /// Runs of letters and marks; or ASCII letters behind one other ASCII character. Numbers and CJK
+    /// Runs of letters and marks; or ASCII letters after one other ASCII character. Numbers and CJK
     /// characters are split off first.
     DeepSeek,
 }
 
-/// Where `'s`, `'ll` and the like are split off.
+/// The places where `'s`, `'ll` and the like are split off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contractions {
     None,
@@ -72,16 +72,16 @@ enum Contractions {
     BehindWords,
 }
 
-/// What may be before a word, as a part of its piece.
+/// The character that may be before a word, as a part of its piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lead {
-    /// A space, which may be before numbers, too. Line ends are white space like any other.
+    /// A space, which may also be before numbers. Line ends are white space like any other.
     Space,
-    /// Any character but letters, numbers and line ends. White space is split behind its last line end.
+    /// Any character except letters, numbers and line ends. White space is split after its last line end.
     Any,
 }
 
-/// What may be behind a run of other characters, as a part of its piece.
+/// The characters that may follow a run of other characters, as a part of its piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tail {
     None,
@@ -93,7 +93,7 @@ impl Pattern {
     /// No limit of the numbers in a piece.
     const ANY_DIGITS: u8 = u8::MAX;
 
-    /// That of GPT-2, and of `ByteLevel` in Hugging Face tokenizers.
+    /// The expression of GPT-2, and of `ByteLevel` in Hugging Face tokenizers.
     pub const GPT2: Pattern = Pattern {
         words: Words::Letters,
         contractions: Contractions::Lowercase,
@@ -104,7 +104,7 @@ impl Pattern {
         joins_words: false,
     };
 
-    /// That of GPT-4 as it was published first, and of Llama 3.
+    /// The first published expression of GPT-4, and the expression of Llama 3.
     pub const CL100K: Pattern = Pattern {
         words: Words::Letters,
         contractions: Contractions::BeforeWords,
@@ -115,7 +115,7 @@ impl Pattern {
         joins_words: false,
     };
 
-    /// Those of DeepSeek V3 and R1: three expressions, each of which splits the pieces of the one
+    /// The three expressions of DeepSeek V3 and R1, each of which splits the pieces of the one
     /// before it.
     pub const DEEPSEEK_V3: Pattern =
         Pattern { words: Words::DeepSeek, contractions: Contractions::None, ..Pattern::CL100K };

@@ -1,5 +1,5 @@
-//! How text becomes words, whatever the tokenizer: BERT's way or another one. A text is matched with
-//! its rules once; the loops over its characters are those of each kind of rules.
+//! The rules by which text becomes words: BERT's rules, or the parts of a `tokenizer.json`. The kind of rules is
+//! matched once for a text; the loops over its characters belong to each kind.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl TextRules {
         self.segments_into(text, text.as_bytes(), &mut Each(each));
     }
 
-    /// Gives every segment of a text to `sink`. `bytes`: those of the text; more may be behind them.
+    /// Pass every segment of a text to `sink`. `bytes`: the bytes of the text, which may continue after it.
     #[inline(always)]
     pub(crate) fn segments_into(&self, text: &str, bytes: &[u8], sink: &mut impl SegmentSink) {
         match self {

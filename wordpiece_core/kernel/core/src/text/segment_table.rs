@@ -1,4 +1,4 @@
-//! A hash table from raw segments of text to numbers, which looks up many segments at once.
+//! A hash table from raw segments of text to numbers, which looks up segments in batches.
 //!
 //! Counting and encoding look up every segment of every text here. A segment of up to 31 bytes, as
 //! nearly all are, is its own key: its bytes and its length make a number of 64, 128 or 256 bits. The
@@ -36,7 +36,7 @@ pub struct SegmentTable {
 }
 
 impl SegmentTable {
-    /// How many segments are in the table.
+    /// Return the number of segments.
     pub fn len(&self) -> usize {
         self.tiny.held + self.short.held + self.middle.held + self.long.len()
     }
@@ -110,7 +110,7 @@ impl SegmentTable {
         }
     }
 
-    /// The memory that counting a batch may take beyond that of the table.
+    /// Return the memory that counting a batch may take in addition to the table.
     pub(crate) fn growth(&self, batch: &Batch<false>) -> usize {
         self.tiny.growth(batch.tiny.held)
             + self.short.growth(batch.short.held)

@@ -7,12 +7,12 @@ pub struct Segment<'a> {
     pub raw: &'a str,
     /// Byte offset of `raw` in the text.
     pub start: usize,
-    /// Whether the first character of `raw` is a space that is not in the text: the rest of `raw`
+    /// True if the first character of `raw` is a space that is not in the text: the rest of `raw`
     /// begins at `start`. BERT's rules add none.
     pub added: bool,
 }
 
-/// Takes the segments of texts, in order. `bytes` are those of a text, and what may be behind it.
+/// Takes the segments of texts, in order. `bytes` are the bytes of a text, and may continue after it.
 pub trait SegmentSink {
     /// Takes the segments of a block of 64 bytes, which begins at byte `at`.
     fn block(&mut self, bytes: &[u8], at: usize, block: &BlockSegments);
@@ -59,22 +59,22 @@ pub trait SegmentSink {
 /// The segments of a block, with one bit for each byte.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockSegments {
-    /// Where a word of several characters, or a letter, begins, if its end is known.
+    /// The beginnings of letters and of words of several characters with known ends.
     pub words: u64,
-    /// The byte behind each of these words.
+    /// The byte after each of these words.
     pub ends: u64,
     /// ASCII characters that stand alone.
     pub alone: u64,
     /// The first bytes of CJK characters that stand alone.
     pub cjk_alone: u64,
-    /// How many bytes these segments, and the spaces around them, take.
+    /// The number of bytes of these segments and the spaces around them.
     pub(super) done: u32,
     /// The first byte of another class, of a character that the block does not know or a control
     /// character; or [`BLOCK`](crate::text::blocks::BLOCK).
     pub(super) stop: u32,
 }
 
-/// The first bytes of the segments in a block, and the bytes behind each: one bit for each byte.
+/// The first bytes of the segments in a block, and the bytes after each: one bit for each byte.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     starts: u64,
@@ -91,7 +91,7 @@ impl BlockSegments {
         }
     }
 
-    /// The bounds of those that do not stand alone.
+    /// The bounds of segments that do not stand alone.
     #[inline(always)]
     pub(crate) fn words(&self) -> Bounds {
         Bounds { starts: self.words, ends: self.ends }
@@ -114,8 +114,8 @@ impl Bounds {
         if starts == 0 {
             return None;
         }
-        // The last segment may end behind the block: there is no bit for that, but zero has as many
-        // trailing zeros as a block has bytes.
+        // The last segment may end after the block: there is no bit for that, but zero has as many trailing
+        // zeros as a block has bytes.
         let bounds = (at + starts.trailing_zeros() as usize, at + ends.trailing_zeros() as usize);
         *self = Bounds { starts: starts & (starts - 1), ends: ends & ends.wrapping_sub(1) };
         Some(bounds)

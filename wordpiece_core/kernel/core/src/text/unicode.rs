@@ -1,10 +1,10 @@
-//! Properties of characters. They are those of Unicode 17, as in Hugging Face tokenizers 0.23,
-//! whatever version the toolchain has that compiles the kernel.
+//! Properties of characters in Unicode 17, as in Hugging Face tokenizers 0.23, independent of the version of
+//! the toolchain.
 
 use icu_casemap::CaseMapper;
 use unicode_categories::UnicodeCategories;
 
-/// Whether a character has the property White_Space.
+/// Return true if a character has the property White_Space.
 #[inline]
 pub(crate) fn is_whitespace(c: char) -> bool {
     matches!(
@@ -14,7 +14,7 @@ pub(crate) fn is_whitespace(c: char) -> bool {
     )
 }
 
-/// Whether a character is of ASCII's punctuation, or of a category of punctuation.
+/// Return true if a character is ASCII punctuation, or in a category of punctuation.
 #[inline]
 pub(crate) fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || UnicodeCategories::is_punctuation(c)

@@ -36,7 +36,7 @@ fn repaired(bytes: &[u8]) -> (Cow<'_, str>, u64) {
 }
 
 /// The lines of a block of text. It is split at every `\n`, and a `\r` before one is dropped. Bytes
-/// after the last `\n` are a line, too.
+/// after the last `\n` are also a line.
 pub fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', block).chain(

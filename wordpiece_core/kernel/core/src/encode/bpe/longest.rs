@@ -2,7 +2,7 @@
 //!
 //! Adjacent tokens are compatible if encoding their concatenation returns them. BPE gives the only
 //! tokenization of a word in which all adjacent tokens are compatible. So tokens are taken from the left,
-//! the longest first, with a step back if no compatible token follows. (van Antwerpen and Neubeck, "So many
+//! longest first, with a step back if no compatible token follows. (van Antwerpen and Neubeck, "So many
 //! tokens, so little time", 2024.) The time is linear in the length of the word.
 //!
 //! This needs a vocabulary in which one merge makes each token, from tokens that are made before it. Further
@@ -24,7 +24,7 @@ pub(super) struct Longest {
     number: u64,
 }
 
-/// How a token is made.
+/// The merge that makes a token.
 #[derive(Clone, Copy)]
 struct Made {
     left: u32,
@@ -33,13 +33,13 @@ struct Made {
     rank: u32,
     /// The longest other token that it begins with, or `NONE`.
     shorter: u32,
-    /// How many bytes it stands for.
+    /// The number of its bytes.
     length: u32,
-    /// Whether a word may have it.
+    /// True if a word may have it.
     is_reached: bool,
 }
 
-/// What words are tokenized in.
+/// Scratch memory for tokenizing words.
 #[derive(Default)]
 pub(super) struct LongestScratch {
     pub(super) ids: Vec<u32>,
@@ -51,7 +51,7 @@ pub(super) struct LongestScratch {
     number: u64,
 }
 
-/// How many pairs are remembered: some words later most are met again.
+/// The number of remembered pairs, in bits: most pairs occur again soon.
 const PAIRS: u32 = 13;
 const NO_PAIR: u64 = u64::MAX;
 
@@ -60,10 +60,10 @@ impl Longest {
     ///
     /// # Arguments
     ///
-    /// * `strings` - What each token stands for; None for a token that no word becomes.
-    /// * `is_symbol` - Whether a token is there before all merges.
+    /// * `strings` - The string of each token; None for a token that is never the result of encoding.
+    /// * `is_symbol` - True for tokens that exist before all merges.
     /// * `merges` - The pairs, and what each makes, by rank.
-    /// * `table` - Their ranks. Pairs that are not in it are no merges.
+    /// * `table` - Their ranks. Other pairs have no merge.
     pub(super) fn new(
         strings: &[Option<Vec<u8>>],
         is_symbol: impl Fn(u32) -> bool,
@@ -166,12 +166,12 @@ impl Longest {
 }
 
 impl Longest {
-    /// Whether the word that a token stands for becomes that token.
+    /// Return true if the string of a token is encoded to that token.
     pub(super) fn makes(&self, id: u32) -> bool {
         self.tokens[id as usize].is_reached
     }
 
-    /// Whether two tokens side by side stay so: no merge joins them, or parts of them where they meet.
+    /// Return true if two adjacent tokens are compatible: no merge joins them, or parts of them where they meet.
     #[inline(always)]
     fn stay_apart(&self, table: &MergeTable, left: u32, right: u32, pairs: &mut [u64]) -> bool {
         let pair = (left as u64) << 32 | (right as u64) << 1; // ids are below 2^31
@@ -184,19 +184,19 @@ impl Longest {
     }
 }
 
-/// Whether two tokens side by side stay so: no merge of a rank below `limit` joins them, or parts of them where they
-/// meet.
+/// Return true if two adjacent tokens are compatible: no merge of a rank below `limit` joins them, or parts of them
+/// where they meet.
 #[inline(always)]
 fn stay_apart(tokens: &[Made], table: &MergeTable, left: u32, right: u32, limit: u32) -> bool {
     rank_of(table, left, right) >= limit && become_neighbours(tokens, table, left, right)
 }
 
-/// Whether two tokens are side by side at some time, whatever becomes of them.
+/// Return true if two tokens are adjacent at some time during the merges.
 #[inline(always)]
 fn become_neighbours(tokens: &[Made], table: &MergeTable, left: u32, right: u32) -> bool {
     let (mut left, mut right) = (left, right);
     loop {
-        // What was made last is undone. Of two of the same rank, the left one was made first.
+        // The last merge is undone. Of two merges with the same rank, the left one was first.
         let [a, b] = [left, right].map(|id| &tokens[id as usize]);
         let limit = if a.rank > b.rank {
             left = a.right;

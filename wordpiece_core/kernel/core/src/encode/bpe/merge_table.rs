@@ -12,7 +12,7 @@ pub(super) struct MergeTable {
     seed: Seed,
 }
 
-/// How many bits there are for each slot.
+/// The number of bits for each slot.
 const BITS: usize = 8;
 
 #[derive(Clone, Copy)]
@@ -24,7 +24,7 @@ struct MergeSlot {
 }
 
 impl MergeTable {
-    /// An empty table with room for so many pairs.
+    /// Return an empty table with room for a number of pairs.
     pub(super) fn new(pairs: usize) -> Self {
         MergeTable::with_bits(pairs, BITS)
     }

@@ -1,5 +1,5 @@
-//! Where a word with marks for spaces can be split into parts whose tokens are together those of the
-//! word, so that parts can be cached. Mostly they are words with the spaces before them.
+//! Splits of a word with marks for spaces into parts, whose tokens together are the tokens of the word, so that
+//! parts can be cached. Most parts are words with the spaces before them.
 
 use std::ops::Range;
 
@@ -16,13 +16,13 @@ const MARK: [u8; 3] = {
     bytes
 };
 
-/// The characters behind which a word is split, if a [`SPACE_MARK`] follows.
+/// The characters after which a word is split, if a [`SPACE_MARK`] follows.
 pub(crate) struct Parts {
     ascii: [bool; 128],
     others: Others,
 }
 
-/// Those that are not in ASCII.
+/// Characters other than ASCII.
 struct Others {
     /// The characters before a mark inside of tokens.
     joined: HashSet<char>,
@@ -43,8 +43,8 @@ impl Parts {
     /// # Arguments
     ///
     /// * `tokens` - The tokens.
-    /// * `unknown_ends` - Whether a character that is no symbol separates what is before it from a mark
-    ///   behind it: it does not vanish, and no merge takes what it becomes.
+    /// * `unknown_ends` - True if an unknown character separates the text before it from a mark after it: it does
+    ///   not vanish, and no merge takes its tokens.
     pub fn new<'a>(tokens: impl Iterator<Item = &'a str> + Clone, unknown_ends: bool) -> Self {
         let mut joined = HashSet::default();
         for token in tokens.clone() {
@@ -61,7 +61,7 @@ impl Parts {
     /// # Arguments
     ///
     /// * `word` - The word.
-    /// * `spaces` - Whether spaces stand for the marks that they will become.
+    /// * `spaces` - True if spaces are treated as marks.
     /// * `each` - What takes the parts.
     #[inline(always)]
     pub fn each(&self, word: &str, spaces: bool, mut each: impl FnMut(Range<usize>)) {

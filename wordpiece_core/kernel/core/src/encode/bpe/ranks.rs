@@ -17,7 +17,7 @@ use crate::base::trie::NONE;
 /// # Arguments
 ///
 /// * `tokens` - The bytes of the tokens, by id; empty where there is none.
-/// * `ranks` - Their ranks. Of those that have one rank, the leftmost in a word is made first.
+/// * `ranks` - Their ranks. Among tokens of one rank, the leftmost in a word is made first.
 /// * `by_character` - Whether a token begins as its characters, not as its bytes.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ fn random_bpe(random: &mut Random, merges: usize) -> (Vec<String>, Vec<(u32, u32
     (tokens, pairs)
 }
 
-/// The same by its definition.
+/// Tokenize a word by the definition.
 fn plainly(tokens: &[String], merges: &[(u32, u32)], word: &str) -> Vec<u32> {
     let id = |token: &str| tokens.iter().position(|t| t == token).map(|id| id as u32);
     let mut ids: Vec<u32> = word.chars().filter_map(|c| id(&c.to_string())).collect();
@@ -104,7 +104,7 @@ fn tokens_that_are_ranked_in_any_order_are_merged_as_by_definition() {
         }
         let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
         let bytes: Vec<&[u8]> = tokens.iter().map(String::as_bytes).collect();
-        let each = [1, 1, 3][random.below(3)]; // so many tokens have one rank
+        let each = [1, 1, 3][random.below(3)]; // the number of tokens of one rank
         let ranks: Vec<u32> = (0..tokens.len() as u32).map(|id| id / each).collect();
         let pairs = merges_of_ranks(&bytes, &ranks, random.below(2) == 0).unwrap();
         let rank_of = |&(left, right): &(u32, u32)| {

@@ -18,7 +18,7 @@ pub(super) const CACHED: usize = 1024;
 pub(super) struct Caches {
     /// For each segment the ids of its tokens.
     pub(super) ids: Cache,
-    /// For each segment its tokens, each as an id and the bytes of the segment that it stands for.
+    /// For each segment its tokens, each as an id and its range of bytes in the segment.
     pub(super) spans: Cache,
     pub(super) batch: Batch<true>,
 }
@@ -112,7 +112,7 @@ impl Cache {
         known
     }
 
-    /// Empties the cache if it might exceed its limit when one more segment is inserted with so many items.
+    /// Empties the cache if it might exceed its limit when one more segment is inserted with `items` items.
     /// To decide which segments to keep would cost more than to encode them again.
     fn make_room(&mut self, segment: &Segment<'_>, items: usize) {
         let (needed, capacity) = (self.list.len() + items, self.list.capacity());
@@ -131,7 +131,7 @@ impl Cache {
 /// |---|---|---|---|
 /// | number of ids, up to [`HELD`] | number of words | the ids, see [`HeldIds`] | |
 /// | [`LISTED`] | number of words | index of the first item in the list | number of items |
-/// | as [`ANEW`] | | | |
+/// | [`ANEW`] | | | |
 #[derive(Clone, Copy)]
 pub(super) struct Known(pub(super) u64);
 
@@ -139,7 +139,7 @@ pub(super) struct Known(pub(super) u64);
 pub(super) const HELD: usize = 3;
 /// Marks an entry whose items are in the list of the cache.
 pub(super) const LISTED: u8 = 0xFD;
-/// The entry of a segment that is encoded anew each time.
+/// The entry of a segment that is encoded each time.
 pub(super) const ANEW: Known = Known(0xFE);
 
 impl Known {

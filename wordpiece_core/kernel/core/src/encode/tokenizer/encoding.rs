@@ -9,34 +9,33 @@ use super::trimming::{OffsetTrimming, trim};
 /// The tokens of a text, which [`Session::encode`](super::Session::encode) writes.
 #[derive(Default)]
 pub struct Encoding {
-    /// What was there before, and the ids from `first` on.
+    /// Earlier ids, and the ids of the text from `first` on.
     ids: Vec<u32>,
     first: usize,
-    /// What each token stands for; empty if spans are not wanted.
+    /// The span of each token; empty without spans.
     pub spans: Vec<Span>,
-    /// How many words have tokens. A special token in the text is no word.
+    /// The number of words that have tokens. Special tokens in the text do not count.
     pub words: usize,
-    /// How many of the tokens are those of words.
+    /// The number of tokens of words.
     pub word_tokens: usize,
     /// The number of special tokens in the text.
     pub special_tokens: usize,
-    /// How many words and special tokens there are, with words that have no tokens; counted only with
-    /// spans.
+    /// The number of words and special tokens, with words that have no tokens; counted only with spans.
     pub(super) next_word: u32,
-    /// How many spaces tokens begin with, and end with, where their ids do not say it: the index of
-    /// each such token, and the numbers. Only if offsets are trimmed.
+    /// The index of each token whose id does not determine its spaces, and the number of spaces that it begins and
+    /// ends with. Only if offsets are trimmed.
     own_spaces: Vec<(usize, [u32; 2])>,
-    /// The same for all tokens, and the `add_prefix_space` of each trimming by it.
+    /// The number of spaces that each token begins and ends with, and the `add_prefix_space` of each trimming.
     spaces: Vec<[u32; 2]>,
     trimmings: Vec<bool>,
 }
 
-/// What a token stands for, before offsets are trimmed.
+/// The characters of a token in the raw text, before offsets are trimmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// How many characters of the raw text are before those that it stands for.
+    /// The character offset of its start.
     pub start: u32,
-    /// The same, with those that it stands for.
+    /// The character offset of its end.
     pub end: u32,
     /// The index of its word among all words and special tokens of the text.
     pub word: u32,
@@ -48,7 +47,7 @@ impl Encoding {
         &self.ids[self.first..]
     }
 
-    /// How many tokens there are.
+    /// Return the number of tokens.
     pub fn len(&self) -> usize {
         self.ids.len() - self.first
     }
@@ -58,7 +57,7 @@ impl Encoding {
         (self.first, self.ids) = (ids.len(), ids);
     }
 
-    /// Takes the ids out, with those that they were appended to.
+    /// Take the ids out, with earlier ids.
     pub(crate) fn take_ids(&mut self) -> Vec<u32> {
         self.first = 0;
         std::mem::take(&mut self.ids)
@@ -72,8 +71,7 @@ impl Encoding {
         (self.words, self.word_tokens, self.special_tokens, self.next_word) = (0, 0, 0, 0);
     }
 
-    /// The characters that the tokens of a row stand for: of those in `row`. If spans are not wanted,
-    /// there are none.
+    /// Return the offsets of the tokens in `row`, a row; nothing without spans.
     pub fn offsets(&self, row: Range<usize>) -> impl Iterator<Item = [u32; 2]> {
         let first = row.start;
         let spans = self.spans.get(row.clone()).unwrap_or_default();
@@ -125,8 +123,8 @@ impl Encoding {
         self.ids.len()
     }
 
-    /// Appends the ids of so many segments, of up to `N` ids each. `next`: N ids of a segment, and how
-    /// many of them are its own; None ends it. It is given how many ids were appended before.
+    /// Append the ids of `segments` segments, up to `N` ids each. `next` gets the number of ids appended so far, and
+    /// returns N ids and the number of valid ones, or None to stop.
     #[allow(unsafe_code)]
     #[inline(always)]
     pub(super) fn push_each<const N: usize>(
@@ -139,7 +137,7 @@ impl Encoding {
         while let Some(room) = free.get_mut(pushed..pushed + N)
             && let Some((ids, count)) = next(pushed)
         {
-            // All are copied, even if fewer are wanted: a copy of variable length would cost more.
+            // All are copied, even if fewer are valid: a copy of variable length would cost more.
             room.iter_mut().zip(ids).for_each(|(free, id)| *free = MaybeUninit::new(id));
             pushed += count.min(N);
         }

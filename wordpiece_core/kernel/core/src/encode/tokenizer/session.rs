@@ -82,7 +82,7 @@ impl Session<'_> {
     ///
     /// # Arguments
     ///
-    /// * `text` - The text, at most 2^31 - 1 bytes if spans are wanted.
+    /// * `text` - The text, at most 2^31 - 1 bytes with spans.
     /// * `spans` - True to find the span of each token.
     /// * `encoding` - The output. It is cleared first.
     pub(crate) fn encode(&mut self, text: &str, spans: bool, encoding: &mut Encoding) {
@@ -105,8 +105,8 @@ impl Session<'_> {
         }
     }
 
-    /// Encode a section of the raw text: split it as it is if that is possible; otherwise normalize it, and encode the
-    /// sections between the `normalized` added tokens. Return the number of these added tokens.
+    /// Encode a section of the raw text: split it without normalization if possible; otherwise normalize it, and encode
+    /// the sections between the `normalized` added tokens. Return the number of these added tokens.
     fn encode_section(
         &mut self,
         raw: Source<'_>,
@@ -163,7 +163,7 @@ impl Session<'_> {
         }
     }
 
-    /// Encode a section whose spaces stand for marks. Return false if it must be normalized.
+    /// Encode a section with its spaces treated as marks. Return false if it must be normalized.
     fn encode_marks(
         &mut self,
         marks: &Marks,
@@ -275,7 +275,7 @@ impl Tokenizer {
         (!spans || matches!(self.plan, Plan::Pattern(_))) && rules.leaves(section)
     }
 
-    /// Return true if segments are looked up in a cache. `spans`: true if spans are wanted.
+    /// Return true if segments are looked up in a cache. `spans`: true to find spans.
     fn is_cached(&self, segments: &Segments<'_>, spans: bool) -> bool {
         let is_key = match segments {
             // Other segments are keys: parts of raw text.
@@ -298,7 +298,7 @@ impl Tokenizer {
         let Some(origins) = source.origins() else { return encoding.push(id) };
         let span = origins.span(0, [range.start as u32, range.end as u32]);
         if self.trimming.is_some() {
-            // The white space that belongs to the token counts, too.
+            // The white space that belongs to the token also counts.
             encoding.push_spaces(shared.of(source.text, range));
         }
         encoding.push_token(id, span, 0);
@@ -314,7 +314,7 @@ enum Segments<'a> {
     Pattern(PatternSplitter),
     /// Segments that begin before spaces; the first one begins at an offset.
     Spaces(&'a SpaceSplitter, usize),
-    /// The parts of a word whose spaces stand for marks. `puts_mark`: true if a mark is put before the word.
+    /// The parts of a word with spaces treated as marks. `puts_mark`: true if a mark is put before the word.
     Raw { parts: &'a Parts, puts_mark: bool },
     /// The parts of a word.
     Parts(&'a Parts),

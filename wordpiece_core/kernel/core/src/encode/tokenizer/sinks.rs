@@ -306,7 +306,7 @@ impl TakeIds<'_> {
 
     /// Insert a segment of one word. Its items are the limit of sums, the number of its tokens, and pairs of the score
     /// of a piece and the id of a token. With unknown characters there are more pieces than tokens, or fewer: the rest
-    /// is zero. Segments of several words are encoded anew.
+    /// is zero. Segments of several words are encoded each time.
     #[cold]
     fn first_seen_rounded(&mut self, unigram: &Unigram, segment: &Segment<'_>) -> Known {
         let mut limit = 0.0f32;
@@ -345,7 +345,7 @@ impl TakeSegments for TakeSpans<'_> {
     #[inline(always)]
     fn take(&mut self, segment: Segment<'_>, found: u64) {
         let known = match segment.added {
-            true => ANEW, // a space that is not in the text has another place than one that is
+            true => ANEW, // an added space has another origin than a space of the text
             false => self.cache.get(&segment, found).unwrap_or_else(|| self.first_seen(&segment)),
         };
         if known.kind() != LISTED {

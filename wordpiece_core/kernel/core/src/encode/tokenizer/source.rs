@@ -12,11 +12,11 @@ pub(super) struct Source<'a> {
     /// The bytes of the text, and of the text after it.
     pub(super) bytes: &'a [u8],
     place: Place<'a>,
-    /// The characters of the raw text; None if spans are not wanted.
+    /// The characters of the raw text; None without spans.
     characters: Option<&'a CharacterIndex>,
 }
 
-/// Where a text is a part of another.
+/// The place of a text in another.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     /// The text that was changed, with the origin of each byte; None if it is the raw text.
@@ -33,7 +33,7 @@ pub(super) struct Origins<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Return the raw text. `characters`: None if spans are not wanted.
+    /// Return the raw text. `characters`: None without spans.
     pub(super) fn raw(text: &'a str, characters: Option<&'a CharacterIndex>) -> Self {
         let place = Place { changed: None, start: 0 };
         Source { text, bytes: text.as_bytes(), place, characters }
@@ -56,12 +56,12 @@ impl<'a> Source<'a> {
         Source { text: &self.text[range], bytes, place, ..*self }
     }
 
-    /// Return true if spans are wanted.
+    /// Return true if tokens get spans.
     pub(super) fn has_spans(&self) -> bool {
         self.characters.is_some()
     }
 
-    /// Return the origins of the bytes; None if spans are not wanted.
+    /// Return the origins of the bytes; None without spans.
     pub(super) fn origins(&self) -> Option<Origins<'a>> {
         self.characters.map(|characters| Origins { place: self.place, characters })
     }

@@ -225,8 +225,8 @@ fn text_whose_spaces_are_only_marked_is_encoded_as_it_is_once_they_are() {
     }
 }
 
-/// What becomes of a text by rules as SentencePiece's, with the vocabulary of the test below. `late`: whether there
-/// is an added token that is searched for in normalized text, so that no text is split before.
+/// Return a tokenizer with rules like SentencePiece's. `late`: true for an added token that is searched in normalized
+/// text, so that no text is split before it is normalized.
 fn of_spaces(rules: &Arc<Composed>, late: bool) -> Tokenizer {
     let vocabulary = ["<unk>", "<s>", "▁", "a", "b", "▁a", "ab", "é", "▁b", "<late>"];
     let scores = [0.0, 0.0, -2.0, -3.0, -3.5, -4.0, -5.0, -3.25, -4.5, 0.0];

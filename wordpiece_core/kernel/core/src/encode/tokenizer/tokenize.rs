@@ -12,7 +12,7 @@ use crate::text::marks::SPACE_MARK;
 use crate::text::rules::TextRules;
 use crate::text::segments::Segment;
 
-/// The length of a segment, in bytes, from which on memory for its words is reserved at once.
+/// The length of a segment, in bytes, from which on memory for its words is reserved.
 const LONG: usize = 1 << 12;
 
 /// Scratch memory for tokenizing segments, kept to avoid allocations.
@@ -156,7 +156,7 @@ impl Tokenizer {
         let mut begins_added = segment.added;
         let (added, text) = segment.raw.split_at(usize::from(segment.added)); // a space
         let mut starts: Vec<u32> = text.char_indices().map(|(at, _)| at as u32).collect();
-        // An added space may be all of a segment: it stands for the character behind it.
+        // An added space may be all of a segment: its origin is the character after it.
         starts.extend([text.len() as u32, text.len() as u32 + 1]);
         let place = |index: usize| {
             let index = index.saturating_sub(added.len());
@@ -185,8 +185,8 @@ impl Tokenizer {
         });
     }
 
-    /// Call `each` with every token of a segment that was tokenized: the index of its word, its id, the bytes of the
-    /// segment that it stands for, and, for Unigram, the text of the normalized word that it stands for.
+    /// Call `each` with every token of a segment that was tokenized: the index of its word, its id, its range of
+    /// bytes in the segment, and, for Unigram, its text in the normalized word.
     #[cold]
     pub(super) fn each_span(
         &self,

@@ -1,18 +1,18 @@
-//! Which spaces of tokens are left out of their offsets.
+//! Trimming of spaces from the offsets of tokens.
 
 use std::ops::Range;
 
 use crate::text::byte_level::byte_character;
 use crate::text::unicode::is_whitespace;
 
-/// How the spaces at the ends of tokens are left out of offsets: by the post-processors `ByteLevel`
-/// and `RobertaProcessing` of Hugging Face tokenizers with `trim_offsets`.
+/// The trimming of spaces at the ends of tokens by the post-processors `ByteLevel` and `RobertaProcessing` of
+/// Hugging Face tokenizers with `trim_offsets`.
 #[derive(Clone, Debug, Default)]
 pub struct OffsetTrimming {
     /// For each post-processor that trims, in order, its `add_prefix_space`: whether the only space
     /// of a token at the beginning of a row or of a text is kept.
     pub(super) add_prefix_space: Vec<bool>,
-    /// How many spaces each token begins with, and ends with, by id.
+    /// The number of spaces that each token begins with and ends with, by id.
     spaces: Vec<[u32; 2]>,
 }
 
@@ -23,7 +23,7 @@ impl OffsetTrimming {
         OffsetTrimming { add_prefix_space, spaces }
     }
 
-    /// How many spaces a token begins with, and ends with.
+    /// Return the number of spaces that a token begins with and ends with.
     pub(super) fn spaces(&self, id: u32) -> [u32; 2] {
         self.spaces.get(id as usize).copied().unwrap_or_default()
     }
@@ -52,7 +52,7 @@ pub(super) fn trim(
     }
 }
 
-/// How many spaces a string begins with, and ends with. The space of GPT-2's alphabet of bytes is one.
+/// Return the number of spaces that a string begins with and ends with. GPT-2's character for a space counts.
 pub(super) fn spaces(string: &str) -> [u32; 2] {
     let leading = string.chars().take_while(is_space).count();
     [leading, string.chars().rev().take_while(is_space).count()].map(|count| count as u32)
@@ -62,7 +62,7 @@ fn is_space(c: &char) -> bool {
     *c == byte_character(b' ') || is_whitespace(*c)
 }
 
-/// Counts the spaces of added tokens, which may share the white space behind them, in order.
+/// Counts the spaces of added tokens, which may share the white space after them, in order.
 #[derive(Default)]
 pub(super) struct SharedSpaces {
     /// The spaces at the end of the token that ends last, and how many they are.
@@ -71,7 +71,7 @@ pub(super) struct SharedSpaces {
 }
 
 impl SharedSpaces {
-    /// How many spaces the token at a range of the text begins with, and ends with.
+    /// Return the number of spaces that the token at a range of the text begins with and ends with.
     pub(super) fn of(&mut self, text: &str, range: Range<usize>) -> [u32; 2] {
         if range.end == self.range.end && range.start >= self.range.start {
             self.count -= text[self.range.start..range.start].chars().count() as u32;
@@ -95,7 +95,7 @@ mod tests {
     use crate::encode::added_tokens::{AddedToken, AddedTokenSearch, Section};
     use wordpiece_testing::Random;
 
-    /// Tokens that the white space behind them belongs to, and one that is only itself.
+    /// Return a search for tokens with the white space after them, and for one token without it.
     fn search(contents: &[&str], other: &str) -> AddedTokenSearch {
         let token = |(content, rstrip): (&str, bool)| AddedToken {
             content: content.to_string(),
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn shared_spaces_are_counted_once() {
-        let text = "\n\t".repeat(1 << 19); // counting those of each token would take hours
+        let text = "\n\t".repeat(1 << 19); // counting the spaces of each token would take hours
         let mut shared = SharedSpaces::default();
         let mut left = 1 << 20;
         search(&["\n"], "\t").split(&text, |section| {

@@ -7,7 +7,7 @@ use super::{Unigram, UnigramScratch};
 use crate::base::trie::NONE;
 use crate::encode::vocabulary::Token;
 
-/// Where a sum is larger than this, sentencepiece counts anew from 0.
+/// The limit of sums above which sentencepiece restarts from 0.
 const RESET_AT: f32 = 100_000.0;
 
 /// If all scores are multiples of this, 32-bit sums up to `RESET_AT` and beyond are exact.
@@ -17,7 +17,7 @@ const EXACT_STEP: f64 = 1.0 / 64.0;
 pub(super) trait ScoreSum:
     Copy + Default + PartialOrd + Add<Output = Self> + Sub<Output = Self>
 {
-    /// Whether a sum so large is counted anew.
+    /// Return true if a sum is so large that it restarts.
     fn resets(self) -> bool;
 }
 
@@ -36,18 +36,18 @@ impl ScoreSum for f32 {
 }
 
 impl Unigram {
-    /// Whether the segmentation of a word depends on what is before it: sums are rounded to 32 bits, and the
-    /// scores are not such that all sums are exact.
+    /// Return true if the segmentation of a word depends on earlier text: sums are rounded to 32 bits, and not all
+    /// sums of these scores are exact.
     pub fn rounds(&self) -> bool {
         self.rounded.is_some()
     }
 
-    /// The same behind a sum, rounded as sentencepiece rounds.
+    /// Tokenize a word after a sum, rounded like sentencepiece.
     ///
     /// # Arguments
     ///
     /// * `word`, `scratch`, `tokens` - As for [`Unigram::tokens`].
-    /// * `sum` - The sum of what is before the word. That of the word is added.
+    /// * `sum` - The sum of scores before the word. The scores of the word are added.
     ///
     /// # Panics
     ///
@@ -68,8 +68,7 @@ impl Unigram {
     }
 
     /// Segments a word as [`Unigram::tokens`] does; the scores of the pieces, in 32 bits, are in the scratch then.
-    /// Returns the limit of sums before the word: behind all whose absolute value is smaller, the segmentation is
-    /// the same.
+    /// Returns a limit: the segmentation is the same after all sums with a smaller absolute value.
     ///
     /// # Panics
     ///
@@ -99,15 +98,15 @@ impl Unigram {
         });
         let reached = nodes.iter().filter(|node| node.start != NONE);
         let reach = reached.map(|node| node.score.abs()).fold(0.0, f64::max);
-        // Up to a choice, so many sums are rounded, each by 2^-24 of it at most, and it compares two.
-        // There are more steps than that, and the margin is a bit smaller than it was: these are bounds.
+        // Each step rounds one sum by 2^-24 of it at most, and a choice compares two sums. The number of steps is an
+        // upper bound, and the margin a lower bound.
         let steps = word.chars().count() as f64 + 4.0;
         let most = (margin - margin.min(1.0) * 1e-6 - 1e-6) / (steps * f64::from(f32::EPSILON));
         (most.min(0.99 * f64::from(RESET_AT)) - 1.001 * reach - 1.0) as f32
     }
 }
 
-/// Whether 32-bit sums of such scores are exact.
+/// Return true if 32-bit sums of such scores are exact.
 pub(super) fn is_exact(score: f64) -> bool {
     score.abs() < 1000.0 && (score / EXACT_STEP).fract() == 0.0
 }

@@ -1,4 +1,4 @@
-//! What becomes of each character: all rules of BERT's normalizer and pre-tokenizer.
+//! The result for each character by all rules of BERT's normalizer and pre-tokenizer.
 
 use unicode_categories::UnicodeCategories;
 use unicode_normalization_alignments::char::{canonical_combining_class, decompose_canonical};
@@ -6,7 +6,7 @@ use unicode_normalization_alignments::char::{canonical_combining_class, decompos
 use super::TextOptions;
 use crate::text::unicode::{is_punctuation, is_whitespace, lowercase};
 
-/// What becomes of one character after normalization.
+/// The role of one character after normalization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// Part of a word.
@@ -21,7 +21,7 @@ pub(super) enum Fate {
     Dropped,
 }
 
-/// What becomes of one character of the raw text, packed into one number: the kind in the upper bits,
+/// The result for one character of the raw text, packed into one number: the kind in the upper bits,
 /// and a value in the lower ones.
 #[derive(Clone, Copy)]
 pub(super) struct CharEntry(u32);
@@ -128,10 +128,9 @@ fn lowered(c: char, options: &TextOptions) -> impl Iterator<Item = char> {
     lower.into_iter().flatten().chain(kept)
 }
 
-/// The same as `each_normalized`, for a segment with marks that are kept although accents are
-/// stripped. All marks in a row are sorted by their classes first (Unicode's canonical order). The
-/// indices are those of Hugging Face tokenizers: they are not sorted with the marks, so the second
-/// mark has the index of the second character.
+/// Implement `each_normalized` for a segment with marks that are kept although accents are stripped. All marks in a row are sorted by their classes first (Unicode's canonical order). As in
+/// Hugging Face tokenizers, the indices are not sorted with the marks, so the second mark has the index of
+/// the second character.
 pub(super) fn each_with_marks(raw: &str, options: &TextOptions, mut each: impl FnMut(char, usize)) {
     let removed = |c| options.clean_text && is_removed(c);
     let mut indices = raw.chars().enumerate().filter(|&(_, c)| !removed(c)).map(|(i, _)| i);
@@ -158,19 +157,19 @@ pub(super) fn each_with_marks(raw: &str, options: &TextOptions, mut each: impl F
     }
 }
 
-/// Whether `clean_text` removes this character.
+/// Return true if `clean_text` removes this character.
 pub(crate) fn is_removed(c: char) -> bool {
     c == '\0' || c == char::REPLACEMENT_CHARACTER || is_control(c)
 }
 
-/// Whether the character is of the categories Cc, Cf or Co, and none of the three that count as
+/// Return true if the character has category Cc, Cf or Co, and is not one of the three that count as
 /// spaces.
 fn is_control(c: char) -> bool {
     !matches!(c, '\t' | '\n' | '\r') && c.is_other()
 }
 
-/// Whether the character is in the ranges that Hugging Face tokenizers put spaces around. (2B820 to
-/// 2B91F are not among them there.)
+/// Return true if the character is in the ranges that Hugging Face tokenizers put spaces around. (They do
+/// not include 2B820 to 2B91F.)
 pub(crate) fn is_chinese(c: char) -> bool {
     matches!(c as u32,
         0x4E00..=0x9FFF | 0x3400..=0x4DBF | 0x20000..=0x2A6DF | 0x2A700..=0x2B73F

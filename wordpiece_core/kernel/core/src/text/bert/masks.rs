@@ -1,9 +1,9 @@
-//! What the bytes of a block are to BERT's rules, whatever the options are: the classes of ASCII, and
-//! frequent characters of two and three bytes.
+//! The classes of the bytes of a block in BERT's rules that do not depend on options: ASCII, and frequent
+//! characters of two and three bytes.
 
 use crate::text::blocks::{BLOCK, Lanes, below, masks_at};
 
-/// What the bytes of a block are, with one bit for each byte. Bytes behind the end of the text count
+/// The classes of the bytes of a block, with one bit for each byte. Bytes after the end of the text count
 /// as spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AsciiMasks {
@@ -33,8 +33,8 @@ pub(super) fn letters_at(bytes: &[u8], at: usize, end: usize) -> u64 {
     (leads | continuations & (leads << 1)) & below((end - at).min(BLOCK) as u32)
 }
 
-/// Whether this is the first byte of a character of two bytes that is part of words, whatever the
-/// options are: U+00C0 to U+02FF, U+03C0 to U+053F; Latin and Cyrillic letters among others.
+/// Return true for the first byte of a two-byte character that is part of words with any options:
+/// U+00C0 to U+02FF, U+03C0 to U+053F; Latin and Cyrillic letters among others.
 #[inline(always)]
 pub(super) fn is_letter_lead(byte: u8) -> bool {
     matches!(byte, 0xC3..=0xCB | 0xCF..=0xD4)
@@ -43,7 +43,7 @@ pub(super) fn is_letter_lead(byte: u8) -> bool {
 /// The first bytes of frequent CJK characters in a block, whatever the options are. They have three
 /// bytes, all of them in the block; their words are themselves.
 pub(super) struct CjkMasks {
-    /// Hiragana and katakana, U+3040 to U+30FF, but for U+30A0 and U+30FB, which are punctuation.
+    /// Hiragana and katakana, U+3040 to U+30FF, except U+30A0 and U+30FB, which are punctuation.
     pub(super) kana: u64,
     /// U+4E00 to U+9F7F.
     pub(super) ideograph: u64,
@@ -69,13 +69,13 @@ impl CjkMasks {
     }
 }
 
-/// Whether a character of [`CjkMasks`] may begin with this byte.
+/// Return true if a character of [`CjkMasks`] may begin with this byte.
 #[inline(always)]
 pub(super) fn is_cjk_lead(byte: u8) -> bool {
     matches!(byte, 0xE3..=0xE9 | 0xEF)
 }
 
-/// Which bytes are letters or digits, visible characters, spaces.
+/// Return the masks of letters and digits, visible characters, and spaces.
 #[inline(always)]
 fn ascii(v: Lanes) -> [Lanes; 3] {
     let alphanumeric = v.with_bits(0x20).in_range(b'a', b'z') | v.in_range(b'0', b'9');
@@ -83,19 +83,19 @@ fn ascii(v: Lanes) -> [Lanes; 3] {
     [alphanumeric, v.in_range(b'!', b'~'), space]
 }
 
-/// Which bytes are those that `is_letter_lead`, and which continue a character.
+/// Return the masks of bytes with `is_letter_lead`, and of bytes that continue a character.
 #[inline(always)]
 fn letters_of_two(v: Lanes) -> [Lanes; 2] {
     [v.in_range(0xC3, 0xCB) | v.in_range(0xCF, 0xD4), v.in_range(0x80, 0xBF)]
 }
 
-/// Which bytes are 0xE3, 0xE4, 0xE5 to 0xE8, 0xE9, 0xEF.
+/// Return the masks of 0xE3, 0xE4, 0xE5 to 0xE8, 0xE9, 0xEF.
 #[inline(always)]
 fn cjk_firsts(v: Lanes) -> [Lanes; 5] {
     [v.is(0xE3), v.is(0xE4), v.in_range(0xE5, 0xE8), v.is(0xE9), v.is(0xEF)]
 }
 
-/// Which bytes are 0x80, 0x81 to 0x83, 0x82, 0x83, 0x80 to 0xBD, 0xB8 to 0xBF, 0xBC.
+/// Return the masks of 0x80, 0x81 to 0x83, 0x82, 0x83, 0x80 to 0xBD, 0xB8 to 0xBF, 0xBC.
 #[inline(always)]
 fn cjk_seconds(v: Lanes) -> [Lanes; 7] {
     let [x80, x82, x83, xbc] = [0x80, 0x82, 0x83, 0xBC].map(|byte| v.is(byte));
@@ -103,7 +103,7 @@ fn cjk_seconds(v: Lanes) -> [Lanes; 7] {
     [x80, x81_to_83, x82, x83, to_bd, v.in_range(0xB8, 0xBF), xbc]
 }
 
-/// Which bytes are 0x81 to 0x83, 0xA0, 0xBB, 0x88 to 0x8A or 0x8C.
+/// Return the masks of 0x81 to 0x83, 0xA0, 0xBB, 0x88 to 0x8A or 0x8C.
 #[inline(always)]
 fn cjk_thirds(v: Lanes) -> [Lanes; 4] {
     let comma_or_bracket = v.in_range(0x88, 0x8A) | v.is(0x8C);

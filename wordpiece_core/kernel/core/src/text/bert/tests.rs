@@ -73,7 +73,7 @@ fn letters_of_blocks_never_cut() {
     }
     let bytes = letters.as_bytes();
     assert_eq!(letters_at(bytes, 0, bytes.len()), u64::MAX);
-    // A block ends behind its own bytes, and at a character that is not known.
+    // A block ends after its own bytes, and at an unknown character.
     assert_eq!(letters_at("aé\u{3000}".as_bytes(), 0, 6), 0b000110);
     assert_eq!(letters_at("éé".as_bytes(), 0, 2), 0b11);
 }

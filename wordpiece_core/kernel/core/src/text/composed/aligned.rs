@@ -5,41 +5,41 @@ use std::ops::Range;
 /// The bytes of the raw text that a byte comes from, as the offsets of their beginning and their end.
 pub type Origin = (u32, u32);
 
-/// A text, and for each of its bytes the origin, if that is wanted.
+/// A text with optional origins of its bytes.
 #[derive(Clone, Debug, Default)]
 pub struct AlignedText {
     text: String,
     origins: Option<Vec<Origin>>,
-    /// Where it begins in the raw text, in bytes.
+    /// The offset in the raw text, in bytes.
     start: u32,
 }
 
 impl AlignedText {
-    /// A part of a raw text as it is.
+    /// Return a part of a raw text, unchanged.
     ///
     /// # Arguments
     ///
     /// * `part` - The part.
     /// * `start` - The offset of the part in the raw text, in bytes.
-    /// * `aligned` - Whether origins are wanted.
+    /// * `aligned` - True to keep the origins of bytes.
     pub fn new(part: &str, start: usize, aligned: bool) -> Self {
         let mut text = String::new();
         text.push_str(part);
         AlignedText { text, origins: aligned.then(|| origins_of(part, start)), start: start as u32 }
     }
 
-    /// The text as it is now.
+    /// Return the current text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The origin of what is at a range of the text that is not empty; None if origins are not wanted.
+    /// Return the origin of a range of the text that is not empty; None without origins.
     pub fn origin(&self, range: Range<usize>) -> Option<Origin> {
         let origins = self.origins.as_ref()?.get(range)?;
         Some((origins.first()?.0, origins.last()?.1))
     }
 
-    /// The origins of a range of the text; empty if they are not wanted.
+    /// Return the origins of a range of the text; empty without origins.
     pub(crate) fn origins(&self, range: Range<usize>) -> &[Origin] {
         self.origins.as_ref().and_then(|origins| origins.get(range)).unwrap_or_default()
     }
@@ -77,7 +77,7 @@ impl AlignedText {
         AlignedText { text: String::new(), origins, start: self.start }
     }
 
-    /// Whether origins are wanted.
+    /// Return true if the text has origins.
     pub(crate) fn is_aligned(&self) -> bool {
         self.origins.is_some()
     }
@@ -94,7 +94,7 @@ impl AlignedText {
     }
 }
 
-/// The origins of text as it is: those of a byte are its whole character.
+/// Return the origins of unchanged text: the origin of a byte is its whole character.
 fn origins_of(part: &str, start: usize) -> Vec<Origin> {
     let mut origins = Vec::with_capacity(part.len());
     for (at, c) in part.char_indices() {
@@ -126,8 +126,8 @@ impl Writer<'_> {
     /// # Arguments
     ///
     /// * `c` - The character.
-    /// * `change` - 0: it replaces the next character of the old text; -n: that one, and n others
-    ///   behind it; 1: it is put in, and has the origin of what is before it.
+    /// * `change` - 0: it replaces the next character of the old text; -n: the next character and n more;
+    ///   1: it is inserted, with the origin of the character before it.
     pub fn push(&mut self, c: char, change: isize) {
         if self.new.is_aligned() {
             let place = if change > 0 { self.at.checked_sub(1) } else { Some(self.at) };
@@ -161,7 +161,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a character whose origin is that of a range of the old text; of an empty one, its place.
+    /// Write a character with the origin of a range of the old text; for an empty range, its place.
     pub fn write(&mut self, c: char, range: Range<usize>) {
         let origin = match self.old_origins.get(range.clone()) {
             None | Some([]) => {

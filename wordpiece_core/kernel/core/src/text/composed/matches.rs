@@ -1,5 +1,5 @@
-//! What texts are searched for: strings, regular expressions and kinds of characters; and how a text is
-//! split there, as the `SplitDelimiterBehavior` of Hugging Face tokenizers says.
+//! Searches for strings, regular expressions and kinds of characters, and ways to split a text at matches: the
+//! `SplitDelimiterBehavior` of Hugging Face tokenizers.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::user_regex::UserRegex;
 use crate::base::error::Result;
 use crate::text::unicode::is_whitespace;
 
-/// What a text is searched for.
+/// A search in texts.
 #[derive(Debug)]
 pub enum Matcher {
     /// A string that is not empty.
@@ -44,11 +44,11 @@ impl PatternText {
         }
     }
 
-    /// What finds it.
+    /// Return the search.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] for a regular expression that is none.
+    /// Returns [`Error::Data`] for an invalid regular expression.
     pub fn build(self) -> Result<Matcher> {
         let pattern = match self {
             PatternText::String(text) if !text.is_empty() => return Ok(Matcher::Text(text)),
@@ -65,7 +65,7 @@ impl Matcher {
         Matcher::Words(regex::Regex::new(r"\w+|[^\w\s]+").expect("it is one"))
     }
 
-    /// Whether a text has a match.
+    /// Return true if a text has a match.
     pub(crate) fn is_found_in(&self, text: &str) -> bool {
         match self {
             Matcher::Text(string) => text.contains(string.as_str()),
@@ -127,7 +127,7 @@ impl Matcher {
     }
 }
 
-/// What becomes of the matches that a text is split at.
+/// The treatment of the matches that a text is split at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Behavior {
     /// They are left out.
@@ -136,26 +136,25 @@ pub enum Behavior {
     Isolated,
     /// Each is the end of the piece before it.
     MergedWithPrevious,
-    /// Each is the beginning of the piece behind it.
+    /// Each match begins the next piece.
     MergedWithNext,
-    /// Those side by side are one piece.
+    /// Adjacent matches are one piece.
     Contiguous,
 }
 
-/// How a text is split.
+/// A way to split a text.
 #[derive(Debug)]
 pub struct Splitting {
-    /// What it is searched for.
+    /// The search for matches.
     pub matcher: Matcher,
-    /// What becomes of the matches.
+    /// The treatment of the matches.
     pub behavior: Behavior,
-    /// Whether what is between the matches counts as the matches.
+    /// True to treat the text between matches as the matches.
     pub invert: bool,
 }
 
 impl Splitting {
-    /// Appends the pieces of a text to `pieces`: those that are not empty, as ranges that are moved by
-    /// `start`.
+    /// Append the pieces of a text that are not empty to `pieces`, as ranges plus `start`.
     pub fn split(&self, text: &str, start: usize, pieces: &mut Vec<Range<usize>>) {
         let first = pieces.len();
         let mut after_match = false;

@@ -16,7 +16,7 @@ use crate::text::byte_level::byte_character;
 use crate::text::charsmap::CharsMap;
 use crate::text::unicode::{is_whitespace, lowercase};
 
-/// What changes a text before it is split.
+/// A change of a text before it is split.
 #[derive(Debug)]
 pub enum Normalizer {
     /// BERT's.
@@ -140,7 +140,7 @@ pub(super) fn charsmap_of_base64(text: &str) -> Result<CharsMap> {
 }
 
 impl Normalizer {
-    /// Whether a text is certainly left as it is. That is found out quickly.
+    /// Return true if a text is known to stay unchanged. The check is quick.
     pub fn leaves(&self, text: &str) -> bool {
         match self {
             Normalizer::Form(form) => quick_check::is_normalized(text, *form),
@@ -156,7 +156,7 @@ impl Normalizer {
         }
     }
 
-    /// Appends its parts that are no sequences.
+    /// Append its parts, with sequences replaced by their parts.
     pub(crate) fn add_parts<'a>(&'a self, parts: &mut Vec<&'a Normalizer>) {
         match self {
             Normalizer::Sequence(all) => all.iter().for_each(|part| part.add_parts(parts)),
@@ -164,15 +164,15 @@ impl Normalizer {
         }
     }
 
-    /// Normalizes a segment of a text as it is normalized there (see
-    /// [`SpaceSplitter`](super::spaces::SpaceSplitter)). `continues`: whether it is not the first.
+    /// Normalize a segment of a text as a part of that text (see
+    /// [`SpaceSplitter`](super::spaces::SpaceSplitter)). `continues`: true for segments after the first.
     pub(crate) fn normalize_segment(&self, text: &mut AlignedText, continues: bool) {
         match self {
             Normalizer::Sequence(parts) => {
                 parts.iter().for_each(|part| part.normalize_segment(text, continues));
             }
             Normalizer::SentencePiece(rules) => rules.normalize(text, continues),
-            // Spaces at its end are at that of the text, or before others, and one of these is kept.
+            // Spaces at its end are at the end of the text, or before other spaces, one of which is kept.
             Normalizer::Strip { .. } => text.trim_end(' '),
             other => other.normalize(text),
         }
@@ -323,8 +323,8 @@ pub fn replace(text: &mut AlignedText, matcher: &Matcher, content: &str) {
     });
 }
 
-/// Puts a string before a text that is not empty. It has the origin of the first character, all of
-/// which has that of its last byte.
+/// Puts a string before a text that is not empty. It has the origin of the first character, whose
+/// bytes all get the origin of its last byte.
 pub fn prepend(text: &mut AlignedText, prefix: &str) {
     let Some(first) = text.text().chars().next() else { return };
     text.rewrite(|old, new| {
@@ -404,8 +404,8 @@ fn each_mapped(text: &str, charsmap: &CharsMap, mut each: impl FnMut(&str, Optio
     }
 }
 
-/// Whether the byte at `at`, where a grapheme begins, is all of it: nothing in ASCII goes on behind another
-/// character in ASCII, unless they are `\r\n`.
+/// Return true if the byte at `at`, where a grapheme begins, is all of it: no ASCII character continues another
+/// one, except in `\r\n`.
 #[inline(always)]
 fn is_ascii_alone(bytes: &[u8], at: usize) -> bool {
     let is_ascii = |at: usize| bytes.get(at).is_none_or(u8::is_ascii);

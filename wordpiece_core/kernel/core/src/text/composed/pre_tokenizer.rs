@@ -11,14 +11,14 @@ use crate::base::error::{Error, Result};
 use crate::text::patterns::Pattern;
 use crate::text::unicode::is_punctuation;
 
-/// What splits a text into words, and may change it.
+/// A step that splits a text into words, or changes it.
 #[derive(Debug)]
 pub enum PreTokenizer {
     /// At the matches of something.
     Split(Splitting),
     /// By a regular expression that there is a splitter of.
     Pattern(Pattern),
-    /// Into pieces of so many characters.
+    /// Into pieces of a number of characters.
     FixedLength(usize),
     /// A space before each piece that has none.
     PrefixSpace,
@@ -28,12 +28,12 @@ pub enum PreTokenizer {
     Spaces {
         /// The character.
         mark: char,
-        /// Where it is put.
+        /// The places before which it is put.
         prepend: Prepend,
     },
 }
 
-/// Where a mark is put that stands for no space of the text. The names are those of `prepend_scheme` of
+/// The places of a mark that does not replace a space of the text, with the names of `prepend_scheme` in
 /// Hugging Face tokenizers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -47,7 +47,7 @@ pub enum Prepend {
 }
 
 impl Prepend {
-    /// Whether one is put before the first of them, or before another.
+    /// Return true if a mark is put before the first section or piece, or before another.
     pub(crate) fn is_wanted(self, is_first: bool) -> bool {
         self == Prepend::Always || self == Prepend::First && is_first
     }
@@ -107,7 +107,7 @@ fn five() -> usize {
     5
 }
 
-/// The same for each piece: removing the matches, or keeping them.
+/// Return a split at matches.
 fn split(matcher: Matcher, behavior: Behavior) -> PreTokenizer {
     PreTokenizer::Split(Splitting { matcher, behavior, invert: false })
 }
@@ -117,8 +117,7 @@ impl PreTokenizerJson {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] for a regular expression that is none, and for options that contradict each
-    /// other.
+    /// Returns [`Error::Data`] for an invalid regular expression, and for contradicting options.
     pub fn build(self, steps: &mut Vec<PreTokenizer>) -> Result<()> {
         match self {
             PreTokenizerJson::BertPreTokenizer => {
@@ -222,7 +221,7 @@ fn contradiction() -> Error {
 pub struct Pieces {
     /// The text.
     pub text: AlignedText,
-    /// The pieces, none of which is empty.
+    /// The pieces that are not empty.
     pub ranges: Vec<Range<usize>>,
 }
 
@@ -254,8 +253,8 @@ impl Pieces {
         self.ranges = pieces;
     }
 
-    /// Changes the text of every piece. What is in no piece is dropped.
-    /// `change` is given where a piece has begun, and the piece.
+    /// Change the text of every piece, and drop text outside of pieces. `change` is called with the start of a
+    /// piece, and the piece.
     fn change(&mut self, mut change: impl FnMut(usize, &mut AlignedText)) {
         if let [range] = &mut self.ranges[..]
             && range.len() == self.text.text().len()
@@ -317,7 +316,7 @@ impl PreTokenizer {
         }
     }
 
-    /// Whether the text may be another one afterwards.
+    /// Return true if the step may change the text.
     pub(crate) fn changes_text(&self) -> bool {
         use PreTokenizer::{ByteCharacters, PrefixSpace, Spaces};
         matches!(self, PrefixSpace | ByteCharacters | Spaces { .. })

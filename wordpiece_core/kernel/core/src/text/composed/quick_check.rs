@@ -1,4 +1,4 @@
-//! Whether text is in a Unicode normalization form already, which nearly all text is in form C.
+//! Quick check for Unicode normalization forms. Nearly all text is in form C already.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ pub enum Form {
     Nfkd,
 }
 
-/// A bit for each character: whether it is left as it is wherever it stands, and changes no others.
+/// A bit for each character, set if it never changes and changes no other characters.
 type Inert = Box<[u64]>;
 
 static INERT: [LazyLock<Inert>; 4] = [
@@ -42,8 +42,8 @@ fn inert(quick: impl Fn(std::iter::Once<char>) -> IsNormalized) -> Inert {
     bits
 }
 
-/// Whether a text has only characters that its form leaves as they are: then the text is in that form
-/// (Unicode Standard Annex #15, section 9). It may be in it without that.
+/// Return true if a text only has characters that its form never changes: then the text is in that form
+/// (Unicode Standard Annex #15, section 9). Other texts may be in that form, too.
 pub(crate) fn is_normalized(text: &str, form: Form) -> bool {
     if text.is_ascii() {
         return true;
@@ -62,8 +62,8 @@ pub(crate) fn is_normalized(text: &str, form: Form) -> bool {
     is_normalized
 }
 
-/// The first bytes of characters that form C may change: not those of the other letters of Latin, of
-/// most of Cyrillic, and of ideographs.
+/// The first bytes of characters that form C may change. Most letters of Latin and Cyrillic, and ideographs,
+/// begin with other bytes.
 #[inline(always)]
 fn may_change(lanes: Lanes) -> Lanes {
     lanes.in_range(0xCC, 0xCF) | lanes.in_range(0xD2, 0xE3) | lanes.in_range(0xEA, 0xFE)

@@ -1,4 +1,4 @@
-//! What SentencePiece does with a text before its models: its `Normalizer`.
+//! SentencePiece's `Normalizer`, which runs before its models.
 
 use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 use serde::Deserialize;
@@ -17,7 +17,7 @@ pub struct SentencePieceJson {
     remove_extra_whitespaces: bool,
     escape_whitespaces: bool,
     treat_whitespace_as_suffix: bool,
-    /// The strings that are left as they are.
+    /// Strings that do not change.
     user_defined_symbols: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ impl SentencePiece {
         of_words.then_some((&self.map, self.adds_first, self.removes_extra))
     }
 
-    /// Normalizes a text. `continues`: whether it goes on behind another one.
+    /// Normalize a text. `continues`: true if it continues another text.
     pub fn normalize(&self, text: &mut AlignedText, continues: bool) {
         text.rewrite(|old, new| self.write(old, new, continues));
     }
@@ -118,7 +118,7 @@ impl SentencePiece {
         }
     }
 
-    /// What the beginning of a text becomes, and the length of that beginning in bytes.
+    /// Return the result for the beginning of a text, and the length of that beginning in bytes.
     #[inline]
     fn chunk<'a>(&'a self, text: &'a str) -> (&'a str, usize) {
         if let Some(symbols) = &self.symbols

@@ -1,9 +1,9 @@
 //! Texts that are split before their spaces, so that each segment is normalized by itself: nearly all of them have
 //! been met before.
 //!
-//! The rules are those of SentencePiece, and of the parts that `tokenizers` has for it, by which a word begins at
-//! each space. A text is split before the characters that become a space whatever is around them. A text that is
-//! not known to give the same words so is normalized as a whole.
+//! It applies to the rules of SentencePiece, and to the equivalent parts of `tokenizers`, by which a word begins at
+//! each space. A text is split before characters that become a space in any context. Other texts, which might give
+//! different words, are normalized as a whole.
 
 use foldhash::HashSet;
 use memchr::memmem;
@@ -20,51 +20,51 @@ use crate::text::marks::{SPACE_MARK, is_space_mark};
 use crate::text::segments::SegmentSink;
 use crate::text::unicode::{is_whitespace, only_char};
 
-/// Where texts can be split before they are normalized.
+/// Splits texts before they are normalized.
 #[derive(Debug)]
 pub(crate) struct SpaceSplitter {
     /// The characters that text is split before, in order: each becomes a space.
     separators: Vec<char>,
     /// The characters that become nothing, in order.
     dropped: Vec<char>,
-    /// The bytes that separators begin with that are no spaces.
+    /// The first bytes of separators except spaces.
     leads: Vec<u8>,
     way: Way,
     prepend: Prepend,
-    /// Whether the space of a word may come from what is before it.
+    /// True if the space of a word may come from earlier text.
     moves_spaces: bool,
 }
 
-/// How the map of characters is applied, and what becomes of spaces.
+/// The application of the map of characters, and the treatment of spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// As `sentencepiece` does: the longest string first. `collapse`: several spaces are one.
     SentencePiece { collapse: bool },
     /// As `tokenizers` does it by `Precompiled` and `Metaspace`. Every space is a mark.
     Spaces,
-    /// The same, with `Strip` (of the right end) and `Replace` (of two spaces or more) after `Precompiled`.
+    /// Like `Spaces`, with `Strip` (of the right end) and `Replace` (of two spaces or more) after `Precompiled`.
     Replaced,
-    /// The same, with `WhitespaceSplit` before `Metaspace`.
+    /// Like `Spaces`, with `WhitespaceSplit` before `Metaspace`.
     Words,
 }
 
 impl Way {
-    /// Whether several spaces are as one.
+    /// Return true if several spaces become one.
     fn merges(self) -> bool {
         !matches!(self, Way::Spaces | Way::SentencePiece { collapse: false })
     }
 
-    /// Whether there are none at the ends of a text, and no mark there either.
+    /// Return true if spaces and marks are removed at the ends of a text.
     fn collapses(self) -> bool {
         self == Way::SentencePiece { collapse: true }
     }
 
-    /// Whether characters are looked up wherever they are, not by graphemes.
+    /// Return true if characters are looked up without regard to graphemes.
     fn is_plain(self) -> bool {
         matches!(self, Way::SentencePiece { .. })
     }
 
-    /// That of parts, with the map; None if texts are not split by them as they are.
+    /// Return the way of rules, with the map; None if their texts cannot be split before they are normalized.
     fn of_rules(rules: &Composed) -> Option<(Way, Prepend, Option<&CharsMap>)> {
         let mut parts = Vec::new();
         rules.normalizer.iter().for_each(|normalizer| normalizer.add_parts(&mut parts));
@@ -108,7 +108,7 @@ impl Way {
     }
 }
 
-/// Whether a word begins at each mark.
+/// Return true if a word begins at each mark.
 fn begins_at_marks(step: &PreTokenizer) -> bool {
     let PreTokenizer::Split(Splitting { matcher, behavior, invert }) = step else { return false };
     let is_mark = match matcher {
@@ -164,7 +164,7 @@ impl SpaceSplitter {
         (is_known && splitter.is_separator(' ')).then_some(splitter)
     }
 
-    /// Where the first segment of a part of a text begins; None if the part must be normalized as a whole.
+    /// Return the offset of the first segment of a part of a text; None if the part must be normalized as a whole.
     ///
     /// # Arguments
     ///
@@ -198,7 +198,7 @@ impl SpaceSplitter {
         is_told.then_some(start)
     }
 
-    /// Whether nothing but spaces is removed at the end of a text.
+    /// Return true if only spaces are removed at the end of a text.
     fn ends_with_word(&self, rules: &Composed, text: &str) -> bool {
         let normalizer = rules.normalizer.as_ref();
         let content = text.trim_end_matches(|c| self.is_of_run(c));
@@ -217,8 +217,8 @@ impl SpaceSplitter {
         content.is_empty() || last.text().chars().next_back().is_some_and(|c| !is_whitespace(c))
     }
 
-    /// Gives the segments of a part of a text to `sink`. `bytes`: those of the part, and what may be behind it;
-    /// `start`: as [`SpaceSplitter::start`] gives it.
+    /// Pass the segments of a part of a text to `sink`. `bytes`: the bytes of the part, which may continue after it;
+    /// `start`: from [`SpaceSplitter::start`].
     #[inline(always)]
     pub(crate) fn split(
         &self,
@@ -263,7 +263,7 @@ impl SpaceSplitter {
         c == ' ' || !c.is_ascii_graphic() && (self.is_separator(c) || self.is_dropped(c))
     }
 
-    /// Whether text is split before a character.
+    /// Return true if text is split before a character.
     #[inline]
     fn is_separator(&self, c: char) -> bool {
         c == ' ' || self.separators.binary_search(&c).is_ok()
@@ -273,7 +273,7 @@ impl SpaceSplitter {
         self.dropped.binary_search(&c).is_ok()
     }
 
-    /// Whether text is split before the character at `at`.
+    /// Return true if text is split before the character at `at`.
     #[inline]
     fn splits_at(&self, text: &str, at: usize) -> bool {
         let bytes = text.as_bytes();
@@ -288,12 +288,13 @@ impl SpaceSplitter {
     }
 }
 
-/// Whether a mark is in a text. Its bytes are searched for together: some texts have one of them everywhere.
+/// Return true if a text has a mark. All bytes of the mark are searched together, because its first byte is
+/// frequent in some languages.
 fn has_mark(text: &str) -> bool {
     memmem::find(text.as_bytes(), SPACE_MARK.encode_utf8(&mut [0; 4]).as_bytes()).is_some()
 }
 
-/// Whether a grapheme ends between two characters, as far as they alone decide it: they do if the second is a
+/// Return true if a grapheme ends between two characters, as far as they decide it. They do if the second is a
 /// kind of space.
 fn breaks(before: char, c: char) -> bool {
     if c.is_ascii() && is_no_prefix(before) {
@@ -305,8 +306,8 @@ fn breaks(before: char, c: char) -> bool {
     std::str::from_utf8(&bytes[..end]).is_ok_and(|pair| pair.graphemes(true).count() == 2)
 }
 
-/// Whether nothing in ASCII goes on behind a character, which is known for nearly all without a table:
-/// those that prefix what follows (`Prepend` of Unicode's graphemes) are elsewhere.
+/// Return true if a character is known, without a table, to form no grapheme with an ASCII character after it:
+/// characters with `Prepend` of Unicode's graphemes have other codes.
 #[inline(always)]
 fn is_no_prefix(c: char) -> bool {
     c < '\u{600}' || ('\u{1000}'..'\u{11000}').contains(&c)

@@ -19,7 +19,7 @@ pub struct UserRegex {
 impl UserRegex {
     /// # Errors
     ///
-    /// Returns [`Error::Data`] for a pattern that is no regular expression.
+    /// Returns [`Error::Data`] for an invalid regular expression.
     pub fn new(pattern: String) -> Result<Self> {
         let regex = Regex::new(&pattern).map_err(|error| wrong_regex(&pattern, &error))?;
         Ok(UserRegex { regex, pattern })
@@ -55,7 +55,7 @@ impl UserRegex {
 }
 
 impl UserRegex {
-    /// All matches. One that is empty does not begin where the one before it ends.
+    /// Return all matches. An empty match does not begin at the end of the previous match.
     pub fn find_all<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
         let (mut from, mut last) = (0, None);
         std::iter::from_fn(move || {

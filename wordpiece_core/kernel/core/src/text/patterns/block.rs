@@ -1,6 +1,6 @@
-//! The pieces of a block of 64 bytes at once, as far as it has ASCII characters, letters of two bytes,
-//! and frequent characters of three: with one bit for each byte, a few operations find where all pieces
-//! begin.
+//! Finds the pieces of a block of 64 bytes, as far as it has ASCII characters, letters of two bytes,
+//! and frequent characters of three: with one bit for each byte, a few operations find the beginnings of
+//! all pieces.
 
 use super::classes::{Class, Classes};
 use super::masks::{ThreeByteMasks, is_three_byte_lead};
@@ -9,7 +9,7 @@ use super::{Contractions, Lead, Pattern, Tail, Words};
 use crate::text::blocks::{BLOCK, Lanes, below, masks_at, three_bytes};
 use crate::text::segments::BlockSegments;
 
-/// Whether this is the first byte of two that are a letter. Of those with 0xC3, `×` and `÷` are none.
+/// Return true for the first byte of two-byte letters. 0xC3 also begins `×` and `÷`.
 #[inline(always)]
 pub(super) fn is_letter_lead(byte: u8) -> bool {
     matches!(byte, 0xC3..=0xCA | 0xD0 | 0xD1 | 0xD3)
@@ -22,9 +22,9 @@ struct Masks {
     ascii: u64,
     /// Uppercase letters, if case matters.
     upper: u64,
-    /// Letters of three bytes, all of which are without case.
+    /// Letters of three bytes. They have no case.
     caseless: u64,
-    /// Letters that are pieces before all others, and are no letters here.
+    /// Letters that are split off first, and do not count as letters here.
     apart: u64,
     number: u64,
     white: u64,
@@ -33,7 +33,7 @@ struct Masks {
     other: u64,
     /// The first bytes of those others that have three.
     wide_sign: u64,
-    /// What is not known, or is not in the text.
+    /// Unknown bytes, and bytes outside of the text.
     unknown: u64,
     /// The bytes before that.
     known: u64,
@@ -167,8 +167,8 @@ impl Pattern {
         self.stop_at_upper(masks);
     }
 
-    /// Whether a word ends between a letter without case and an uppercase one depends on what is
-    /// around them.
+    /// Mark uppercase letters after letters without case as unknown: their neighbours decide if a word ends
+    /// between them.
     #[inline(always)]
     fn stop_at_upper(&self, masks: &mut Masks) {
         masks.unknown |= masks.upper & masks.caseless << 1;
@@ -179,7 +179,7 @@ impl Pattern {
         matches!(self.words, Words::Cased | Words::NotHan)
     }
 
-    /// Where words begin, but for what a contraction changes.
+    /// Return the beginnings of words, without contractions.
     #[inline(always)]
     fn word_starts(&self, masks: &Masks) -> u64 {
         let Masks { letter, ascii, upper, white, space, other, wide_sign, .. } = *masks;
@@ -202,7 +202,7 @@ impl Pattern {
         first & !((white | single) << 1) | cased
     }
 
-    /// Where numbers begin: a run of digits is split into groups.
+    /// Return the beginnings of numbers: a run of digits is split into groups.
     #[inline(always)]
     fn number_starts(&self, masks: &Masks) -> u64 {
         let number = masks.number;
@@ -225,8 +225,8 @@ impl Pattern {
         }
     }
 
-    /// Where white space begins. What is at the end of other pieces is no white space or other
-    /// character any more, and no line end is white space.
+    /// Return the beginnings of white space. Characters at the end of other pieces are removed from white space
+    /// and other characters, and line ends from white space.
     #[inline(always)]
     fn white_starts(&self, masks: &mut Masks, bytes: &[u8], at: usize, is_last: bool) -> u64 {
         let [line_end, slash] = masks_at(bytes, at, line_ends);
@@ -258,7 +258,7 @@ impl Pattern {
         starts
     }
 
-    /// The last characters of white space that do not belong to what is before them.
+    /// Return the last characters of white space that do not belong to the text before them.
     #[inline(always)]
     fn kept_last(&self, masks: &Masks, last: u64) -> u64 {
         // Numbers and CJK characters are split off first: all white space before them is one piece.
@@ -299,7 +299,7 @@ impl Pattern {
 }
 
 impl Masks {
-    /// Leaves the bytes that are known. Those that are nothing else are others.
+    /// Keep the known bytes. Bytes without another class are others.
     #[inline(always)]
     fn know(&mut self, known: u64) {
         let Masks { letter, upper, apart, number, white, .. } = self;
@@ -309,7 +309,7 @@ impl Masks {
         self.known = known;
     }
 
-    /// The last characters of white space before what is known.
+    /// Return the last characters of white space before known bytes.
     #[inline(always)]
     fn last_white(&self) -> u64 {
         self.white & !(self.white >> 1) & self.known >> 1
@@ -322,20 +322,19 @@ fn first_of(mask: u64) -> u64 {
     mask & !(mask << 1)
 }
 
-/// The bits of runs of `mask` from those of `from` on, which are part of it.
+/// Return the bits of runs of `mask` upwards from the bits of `from`, which are part of it.
 #[inline(always)]
 fn run_up(mask: u64, from: u64) -> u64 {
     mask & !mask.wrapping_add(from) | from
 }
 
-/// The bits of runs of `mask` down from those of `from`, which are part of it.
+/// Return the bits of runs of `mask` downwards from the bits of `from`, which are part of it.
 #[inline(always)]
 fn run_down(mask: u64, from: u64) -> u64 {
     run_up(mask.reverse_bits(), from.reverse_bits()).reverse_bits()
 }
 
-/// The bytes of the block at `at` that are those of letters of two bytes (see [`is_letter_lead`]),
-/// both in the block.
+/// Return the bytes of two-byte letters (see [`is_letter_lead`]) that lie completely in the block at `at`.
 #[inline(always)]
 fn letters_at(bytes: &[u8], at: usize) -> u64 {
     let [leads, c3, signs] = masks_at(bytes, at, letters_of_two);
@@ -343,7 +342,7 @@ fn letters_at(bytes: &[u8], at: usize) -> u64 {
     leads | leads << 1
 }
 
-/// Which bytes of letters of two bytes are those of uppercase ones, and of those of neither case.
+/// Return the bytes of uppercase two-byte letters, and of two-byte letters without case.
 #[inline(always)]
 pub(super) fn cases_at(classes: Classes, bytes: &[u8], at: usize, letters: u64) -> (u64, u64) {
     let [c3, d0, mixed, below_9f, below_b0, from_a0] = masks_at(bytes, at, cases_of_two);
@@ -364,7 +363,7 @@ pub(super) fn cases_at(classes: Classes, bytes: &[u8], at: usize, letters: u64) 
     (upper, unclear)
 }
 
-/// Which bytes are ASCII letters, digits, ASCII white space, spaces, apostrophes, not ASCII.
+/// Return the masks of ASCII letters, digits, ASCII white space, spaces, apostrophes, and other than ASCII.
 #[inline(always)]
 fn ascii(v: Lanes) -> [Lanes; 6] {
     let letter = v.with_bits(0x20).in_range(b'a', b'z');
@@ -373,33 +372,33 @@ fn ascii(v: Lanes) -> [Lanes; 6] {
     [letter, v.in_range(b'0', b'9'), white, space, v.is(b'\''), v.in_range(0x80, 0xFF)]
 }
 
-/// Which bytes are ASCII uppercase letters.
+/// Return the mask of ASCII uppercase letters.
 #[inline(always)]
 fn ascii_upper(v: Lanes) -> [Lanes; 1] {
     [v.in_range(b'A', b'Z')]
 }
 
-/// Which bytes are line ends, slashes.
+/// Return the masks of line ends and slashes.
 #[inline(always)]
 fn line_ends(v: Lanes) -> [Lanes; 2] {
     [v.is(b'\r') | v.is(b'\n'), v.is(b'/')]
 }
 
-/// Which bytes are ASCII control characters.
+/// Return the mask of ASCII control characters.
 #[inline(always)]
 fn control(v: Lanes) -> [Lanes; 1] {
     [v.in_range(0, 0x1F) | v.is(0x7F)]
 }
 
-/// Which bytes are those that `is_letter_lead`, are 0xC3, are 0x97 or 0xB7.
+/// Return the masks of bytes with `is_letter_lead`, of 0xC3, and of 0x97 and 0xB7.
 #[inline(always)]
 fn letters_of_two(v: Lanes) -> [Lanes; 3] {
     let cyrillic = v.in_range(0xD0, 0xD1) | v.is(0xD3);
     [v.in_range(0xC3, 0xCA) | cyrillic, v.is(0xC3), v.is(0x97) | v.is(0xB7)]
 }
 
-/// Which bytes are 0xC3, are 0xD0, begin letters of either case; and are second ones of `À` to `Þ`, of
-/// `Ѐ` to `Я`, of Cyrillic letters from `Ѡ` on.
+/// Return the masks of 0xC3, of 0xD0, of first bytes of letters of either case; and of second bytes of `À` to `Þ`,
+/// of `Ѐ` to `Я`, and of Cyrillic letters from `Ѡ` on.
 #[inline(always)]
 fn cases_of_two(v: Lanes) -> [Lanes; 6] {
     let mixed = v.in_range(0xC4, 0xCA) | v.is(0xD3);

@@ -1,6 +1,6 @@
-//! What every character is to the patterns: its general category, and whether it is Han or kana.
+//! The classes of characters in the patterns: general categories, Han, and kana.
 //!
-//! The categories are those of Unicode 16, as in Hugging Face tokenizers (Oniguruma) and in tiktoken.
+//! The categories are from Unicode 16, as in Hugging Face tokenizers (Oniguruma) and in tiktoken.
 
 use std::ops::{BitOr, RangeInclusive};
 use std::sync::LazyLock;
@@ -26,18 +26,18 @@ impl Class {
     pub(super) const SPACE: Class = Class(16);
     /// Punctuation and symbols.
     pub(super) const SIGN: Class = Class(32);
-    /// What DeepSeek's tokenizers split off: `一` to `龥`, and the blocks of Hiragana and Katakana.
+    /// Characters that DeepSeek's tokenizers split off: `一` to `龥`, and the blocks of Hiragana and Katakana.
     pub(super) const CJK: Class = Class(64);
     /// Characters of the script Han.
     pub(super) const HAN: Class = Class(128);
 
-    /// Whether it is in one of these classes.
+    /// Return true if it is in one of these classes.
     #[inline(always)]
     pub(super) fn is(self, classes: Class) -> bool {
         self.0 & classes.0 != 0
     }
 
-    /// Whether both are in the same ones of these classes.
+    /// Return true if both are members of the same ones of these classes.
     #[inline(always)]
     pub(super) fn agrees(self, other: Class, classes: Class) -> bool {
         (self.0 ^ other.0) & classes.0 == 0
@@ -60,7 +60,7 @@ impl Class {
             _ => Class::NONE,
         };
         let cjk = matches!(c, '一'..='龥' | '\u{3040}'..='\u{30FF}');
-        // The scripts are those of a later Unicode, which has more characters.
+        // The scripts are from a later Unicode, which has more characters.
         let han = c >= FIRST_HAN && category != Unassigned && c.script() == Script::Han;
         let only = |class, is| if is { class } else { Class::NONE };
         class | only(Class::CJK, cjk) | only(Class::HAN, han)
@@ -84,7 +84,7 @@ const FIRST_HAN: char = '\u{2E80}';
 #[derive(Clone, Copy)]
 pub(super) struct Classes(&'static [Class; CODES]);
 
-/// Where characters with classes are: the planes behind have tags, variation selectors and private use alone.
+/// The last character with a class: later planes only have tags, variation selectors and private use.
 const LAST_CODE: u32 = 0x3_FFFF;
 const TAGS: RangeInclusive<u32> = 0xE_0000..=0xE_0FFF;
 
@@ -116,7 +116,7 @@ impl Classes {
         (at < text.len()).then(|| self.at(text, at).0)
     }
 
-    /// Where the characters end that begin at byte `at` and whose class is one that `is_part` takes.
+    /// Return the end of the characters from byte `at` on whose class `is_part` accepts.
     #[inline(always)]
     pub(super) fn run_end(
         self,

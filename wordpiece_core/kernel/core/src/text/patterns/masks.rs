@@ -2,13 +2,13 @@
 
 use crate::text::blocks::{BLOCK, Lanes, below, masks_at};
 
-/// Whether a character of [`ThreeByteMasks`] may begin with this byte.
+/// Return true if a character of [`ThreeByteMasks`] may begin with this byte.
 #[inline(always)]
 pub(super) fn is_three_byte_lead(byte: u8) -> bool {
     matches!(byte, 0xE2..=0xE9 | 0xEF)
 }
 
-/// The first bytes of characters of three bytes, all of which are in the block.
+/// The first bytes of three-byte characters that lie completely in the block.
 pub(super) struct ThreeByteMasks {
     /// U+4E00 to U+9F7F.
     pub(super) ideograph: u64,
@@ -20,7 +20,7 @@ pub(super) struct ThreeByteMasks {
 }
 
 impl ThreeByteMasks {
-    /// Those of the block at byte `at`.
+    /// Return the masks of the block at byte `at`.
     #[inline(always)]
     pub(super) fn at(bytes: &[u8], at: usize) -> Self {
         let [e2, e3, e4, e5_to_e8, e9, ef] = masks_at(bytes, at, firsts);
@@ -55,7 +55,7 @@ fn seconds(v: Lanes) -> [Lanes; 5] {
 }
 
 /// Third bytes of dashes and quotation marks, of CJK punctuation, of fullwidth punctuation; and of
-/// those in the blocks of kana that are no letters.
+/// characters in the blocks of kana other than letters.
 #[inline(always)]
 fn thirds(v: Lanes) -> [Lanes; 7] {
     let dash = v.in_range(0x90, 0xA7);

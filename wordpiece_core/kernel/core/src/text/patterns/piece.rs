@@ -1,11 +1,11 @@
-//! One match after the other, for all characters. It is what the expressions say, alternative by
-//! alternative; [`block`](super::block) does the same for many bytes at once.
+//! One match after the other, for all characters. It follows the expressions, alternative by
+//! alternative; [`block`](super::block) does the same for many bytes in parallel.
 
 use super::classes::{Class, Classes};
 use super::{Contractions, Lead, Pattern, Tail, Words};
 
 impl Pattern {
-    /// Where the piece ends that begins at byte `at` of a text.
+    /// Return the end of the piece that begins at byte `at` of a text.
     pub(super) fn piece_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let (class, next) = classes.at(text, at);
         let following = classes.get_at(text, next).filter(|&other| self.is_joined(class, other));
@@ -51,7 +51,7 @@ impl Pattern {
         self.unmatched_end(classes, text, at)
     }
 
-    /// Where the first piece of a text ends if a space is put before the text, which has none.
+    /// Return the end of the first piece of a text if a space is put before the text, which has none.
     pub(in crate::text) fn end_behind_space(&self, text: &str) -> usize {
         let (classes, text) = (Classes::get(), text.as_bytes());
         let Some(class) = classes.get_at(text, 0) else { return 0 };
@@ -68,7 +68,7 @@ impl Pattern {
         class.is(Class::NUMBER)
     }
 
-    /// Whether a character is part of words.
+    /// Return true if a character is part of words.
     pub(super) fn is_word(&self, class: Class) -> bool {
         match self.words {
             Words::Letters => class.is(Class::LETTER),
@@ -79,7 +79,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a character is part of runs of what is no white space, letter or number.
+    /// Return true if a character is part of runs other than white space, letters and numbers.
     fn is_other(&self, class: Class) -> bool {
         match self.words {
             Words::Letters | Words::Cased | Words::NotHan => {
@@ -92,7 +92,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a character that is not part of words may be the first of a word.
+    /// Return true if a character that is not part of words may precede a word in its piece.
     pub(super) fn is_lead(&self, byte: u8, class: Class) -> bool {
         match self.lead {
             Lead::Space => byte == b' ',
@@ -103,7 +103,7 @@ impl Pattern {
         }
     }
 
-    /// Whether no `Split` before the last one splits between characters of these classes.
+    /// Return true if no `Split` before the last one splits between characters of these classes.
     fn is_joined(&self, class: Class, following: Class) -> bool {
         self.words != Words::DeepSeek
             || !following.is(Class::NUMBER) && class.agrees(following, Class::CJK)
@@ -117,7 +117,7 @@ impl Pattern {
         }
     }
 
-    /// Where the numbers end that begin at `at`.
+    /// Return the end of the numbers that begin at `at`.
     fn number_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let mut left = match self.digits {
             Pattern::ANY_DIGITS => usize::MAX,
@@ -130,7 +130,7 @@ impl Pattern {
         })
     }
 
-    /// Where the word ends whose first letter or mark is at `at`.
+    /// Return the end of the word whose first letter or mark is at `at`.
     fn word_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let end = match self.words {
             Words::Cased | Words::NotHan => self.cased_end(classes, text, at),
@@ -151,8 +151,8 @@ impl Pattern {
         end
     }
 
-    /// Where `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` ends, or if it does not
-    /// match, the same with `+` and `*`.
+    /// Return the end of `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`, or if it does not
+    /// match, of the expression with `+` and `*` instead.
     fn cased_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let (upper, lower) = (Class::UPPER | Class::MARK, Class::LOWER | Class::MARK);
         let mut without_case = at;
@@ -174,7 +174,7 @@ impl Pattern {
         if without_case > at { without_case } else { end }
     }
 
-    /// Where the run of others ends that begins at `at`, with the line ends behind it.
+    /// Return the end of the run of others that begins at `at`, with the line ends after it.
     fn others_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let (first, next) = classes.at(text, at);
         let end = classes
@@ -187,8 +187,8 @@ impl Pattern {
         end + text[end..].iter().take_while(|&&byte| is_tail(byte)).count()
     }
 
-    /// Where the piece of white space ends that begins at `at`. `is_more`: a space is before it, so that
-    /// the piece may end at `at`.
+    /// Return the end of the piece of white space that begins at `at`. `is_more`: true if a space precedes it, so
+    /// that the piece may end at `at`.
     fn white_space_end(&self, classes: Classes, text: &[u8], at: usize, is_more: bool) -> usize {
         let (mut end, mut last, mut line_end) = (at, at, None);
         let mut is_last = true;
@@ -212,7 +212,7 @@ impl Pattern {
         }
     }
 
-    /// Where the characters end that no alternative matches, of which one is at `at`.
+    /// Return the end of the characters from `at` on that no alternative matches.
     fn unmatched_end(&self, classes: Classes, text: &[u8], at: usize) -> usize {
         let (first, mut end) = classes.at(text, at);
         let mut last = at;

@@ -1,4 +1,4 @@
-//! Which pattern an expression is, by how it is written.
+//! Recognizes the patterns of expressions by their spelling.
 
 use super::{Contractions, Lead, Pattern, Tail, Words};
 
@@ -93,8 +93,8 @@ impl Pattern {
         read(&regex).or_else(joined)
     }
 
-    /// The pattern of several expressions, each of which splits the pieces of the one before it, as a
-    /// `Sequence` of `Split` with the behavior `Isolated` does.
+    /// Return the pattern of several expressions, each of which splits the pieces of the one before it: a
+    /// `Sequence` of `Split` with the behavior `Isolated`.
     pub fn of_sequence(regexes: &[&str]) -> Option<Pattern> {
         match regexes {
             [regex] => Pattern::of_regex(regex),
@@ -186,7 +186,7 @@ fn one_of<T: Copy>(rest: &mut &str, ways: Ways<T>) -> Option<T> {
     Some(*is)
 }
 
-/// Whether an expression begins like this. What is at its end must be all that is left.
+/// Return true if an expression begins with this alternative. The last alternative must be all of the rest.
 fn is_way(rest: &str, way: &str) -> bool {
     rest.starts_with(way) && (way.is_empty() || way.ends_with('|') || rest == way)
 }

@@ -74,7 +74,7 @@ fn cased(lead: &str, contraction: &str) -> String {
     format!("{lead}{upper}*{lower}+{contraction}|{lead}{upper}+{lower}*{contraction}")
 }
 
-/// Where the matches of an expression begin and end.
+/// Returns the bounds of the matches of an expression.
 type Find = Box<dyn Fn(&str) -> Vec<(usize, usize)>>;
 
 /// A pattern, and the expressions that split text in the same way, one after the other.
@@ -149,7 +149,7 @@ fn isolated<'a>(text: &'a str, matches: &[(usize, usize)]) -> Vec<&'a str> {
     pieces
 }
 
-/// All patterns by Oniguruma, and those of tiktoken by fancy-regex.
+/// Return all patterns for Oniguruma, and the patterns of tiktoken for fancy-regex.
 fn cases() -> Vec<Case> {
     let of = |regex| Pattern::of_regex(regex).expect("it is known");
     vec![
@@ -209,7 +209,7 @@ fn plain_pieces<'a>(pattern: &Pattern, text: &'a str) -> Vec<&'a str> {
     pieces
 }
 
-/// Counts pieces, with other text behind theirs.
+/// Count pieces, with other text after each text.
 fn counted_pieces(pattern: &Pattern, text: &str) -> Vec<String> {
     let mut counts = SegmentCounts::default();
     let behind = text.to_string() + "s x'\n/é1";
@@ -384,7 +384,7 @@ fn characters() -> impl Iterator<Item = char> {
     '\0'..=char::MAX
 }
 
-/// Where the runs of characters begin and end whose class is one of these.
+/// Return the bounds of runs of characters whose class is one of these.
 fn runs(text: &[u8], is_part: impl Fn(Class) -> bool) -> Vec<(usize, usize)> {
     let (mut runs, mut at) = (Vec::new(), 0);
     while at < text.len() {
