@@ -191,15 +191,13 @@ class Encoder:
         *,
         pages: IdPages | None = None,
         least_ids: int = 0,
-    ) -> tuple[list[ArrowArray], Pages | None, list[int]]:
+    ) -> tuple[list[ArrowArray], Pages | None, dict[str, int]]:
         """Encode texts with the options of `EncodingOptions`, a number of `threads`, and `layouts:
         Sequence[Options]` of rows of one text and of two: the ids of the tokens `before`, `between`
         and `after` texts, each with its token type; the `types` of both texts, and the
         `overflow_types` of rows that do not show a text from its beginning. Record
-        batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; the tokens in
-        them, how many of these are unknown, the words, their tokens before rows were truncated, the
-        rows that were truncated, the tokens left out, the special tokens in the texts, and the
-        tokens of the longest text. With `pages`, `least_ids` ids and more
+        batches of `input_ids`, the columns and, with a stride, `source_rows: int64`; and the counts
+        of `EncodedTable`, by name. With `pages`, `least_ids` ids and more
         become pages, and there is no batch; OptionError with columns, a stride, or more than one
         thread."""
 

@@ -39,6 +39,10 @@ TYPES = {
     "offset_mapping": pa.list_(pa.list_(pa.int32(), 2)),
     "word_ids": pa.list_(pa.int32()),
 } | dict.fromkeys(("attention_mask", "token_type_ids", "special_tokens_mask"), pa.list_(pa.int8()))
+COUNTS = (
+    *("tokens", "unknown", "words", "word_tokens", "truncated_rows", "truncated_tokens"),
+    *("special_tokens", "longest_text"),
+)
 PADDING = {"offset_mapping": (0, 0), "word_ids": None, "special_tokens_mask": 1}  # 0 elsewhere
 
 Encoding = Any  # of `tokenizers`
@@ -260,7 +264,7 @@ class LibraryEncoder:
         *,
         pages: _kernel.IdPages | None = None,
         least_ids: int = 0,
-    ) -> tuple[list[Any], _kernel.Pages | None, list[int]]:
+    ) -> tuple[list[Any], _kernel.Pages | None, dict[str, int]]:
         """See `_kernel.Encoder.encode`."""
         columns = [_strings(texts)] + ([] if pairs is None else [_strings(pairs)])
         if len(columns[-1]) != len(columns[0]):
@@ -268,8 +272,8 @@ class LibraryEncoder:
         starts = range(0, max(len(columns[0]), 1), TEXTS_AT_ONCE)
         with ThreadPoolExecutor(options["threads"]) as threads:
             parts = list(threads.map(lambda at: self._encode(columns, at, options), starts))
-        *sums, longest = zip(*(part.counts for part in parts), strict=True)
-        counts = [*map(sum, sums), max(longest)]
+        counts = {name: sum(part.counts[name] for part in parts) for name in parts[0].counts}
+        counts["longest_text"] = max(part.counts["longest_text"] for part in parts)
         batches = [part.batch() for part in parts]
         batches = pa.Table.from_batches(batches).combine_chunks().to_batches() or batches[:1]
         ids = sum(len(batch.column(0).values) for batch in batches)
@@ -289,10 +293,11 @@ class LibraryEncoder:
             for encoding in texts:
                 pairs = zip(encoding.ids, encoding.word_ids, strict=True)
                 words = [word for i, word in pairs if i not in self.special and word is not None]
-                rows.counts[2] += len({*words})
-                rows.counts[3] += len(words)
-                rows.counts[6] += sum(i in self.special for i in encoding.ids)
-                rows.counts[7] = max(rows.counts[7], len(encoding.ids))
+                rows.counts["words"] += len({*words})
+                rows.counts["word_tokens"] += len(words)
+                rows.counts["special_tokens"] += sum(i in self.special for i in encoding.ids)
+                longest = max(rows.counts["longest_text"], len(encoding.ids))
+                rows.counts["longest_text"] = longest
             try:
                 rows.add(texts, number)
             except InputError as error:
@@ -371,7 +376,7 @@ class _Rows:
         names = ["input_ids", *options["columns"]]
         names += [] if options["stride"] is None else ["source_rows"]
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
-        self.counts = [0] * 8
+        self.counts = dict.fromkeys(COUNTS, 0)
 
     def add_null(self, source: int) -> None:
         """Add a null row."""
@@ -390,8 +395,8 @@ class _Rows:
             room = self.options["max_length"] - added
             kept = truncated_lengths(lengths, room, self.options["truncation"])
         if stride is None:
-            self.counts[4] += kept != lengths
-            self.counts[5] += sum(lengths) - sum(kept)
+            self.counts["truncated_rows"] += kept != lengths
+            self.counts["truncated_tokens"] += sum(lengths) - sum(kept)
         for number, row in enumerate(self._truncated(texts, lengths, kept)):
             types = list(layout["types"])
             if number:  # the row does not begin with the beginning of the truncated text
@@ -429,8 +434,8 @@ class _Rows:
 
     def _add_row(self, parts: Sequence[Any], source: int) -> None:
         ids = [i for part in parts for i in _values("input_ids", *part)]
-        self.counts[0] += len(ids)
-        self.counts[1] += 0 if self.unk_id is None else ids.count(self.unk_id)
+        self.counts["tokens"] += len(ids)
+        self.counts["unknown"] += 0 if self.unk_id is None else ids.count(self.unk_id)
         missing = self.options["max_length"] - len(ids) if self.options["padding"] else 0
         for name, column in self.columns.items():
             if name == "source_rows":

@@ -473,7 +473,9 @@ class Tokenizer:
         )
         table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
         sources = None if options.stride is None else table.column("source_rows")
-        return EncodedTable(table.select(["input_ids", *options.columns]), sources, *counts)
+        return EncodedTable(
+            table.select(["input_ids", *options.columns]), sources, pages=None, **counts
+        )
 
     def encode_pages(
         self,
@@ -495,7 +497,7 @@ class Tokenizer:
         )
         tables = [pa.record_batch(batch) for batch in batches]
         table = pa.Table.from_batches(tables, None if tables else pa.schema([]))
-        return EncodedTable(table, None, *counts, pages=pages)
+        return EncodedTable(table, None, pages=pages, **counts)
 
     def _kernel_encode(
         self,
@@ -504,13 +506,12 @@ class Tokenizer:
         options: EncodingOptions,
         threads: int = 1,
         **pages: Any,
-    ) -> tuple[list[Any], _kernel.Pages | None, list[int]]:
+    ) -> tuple[list[Any], _kernel.Pages | None, dict[str, int]]:
         in_text = options.special_tokens_in_text
         kernel = self._splitting_kernel if in_text == AS_TEXT else self.kernel
         how = options.values() | {"threads": threads, "layouts": self._layouts(options)}
         batches, pages_of_ids, counts = kernel.encode(texts, pairs, how, **pages)
-        *_, special_tokens, _ = counts
-        if in_text == "error" and special_tokens:
+        if in_text == "error" and counts["special_tokens"]:
             raise self._special_token_error(texts, pairs)
         return batches, pages_of_ids, counts
 

@@ -274,7 +274,7 @@ impl PyEncoder {
         };
         run(py, || {
             let texts = tables::text_rows(&texts.0, pairs.as_ref().map(|pairs| &pairs.0))?;
-            let counts = |rows: &Rows| row_counts(rows, self.tokenizer.unk_id());
+            let counts = |rows: &Rows| RowCounts::new(rows, self.tokenizer.unk_id());
             if let Some(maker) = pages.as_ref().map(|maker| &maker.get().0) {
                 let (pages, rows) = maker.encoded(&self.tokenizer, &options, &texts, least_ids)?;
                 let counts = counts(&rows);
@@ -289,7 +289,8 @@ impl PyEncoder {
                 let counts = counts(&rows);
                 Ok((tables::encoded(rows, id_type)?, counts))
             })?;
-            let counts = sum(batches.iter().map(|(_, counts)| *counts));
+            let counts = batches.iter().map(|(_, counts)| *counts);
+            let counts = counts.fold(RowCounts::default(), RowCounts::add);
             Ok((batches.into_iter().map(|(batch, _)| batch.into()).collect(), None, counts))
         })
     }
@@ -302,24 +303,50 @@ impl From<LayoutMapping> for Layout {
     }
 }
 
-/// Tokens, unknown ones, words, the tokens of words, truncated rows, truncated tokens, and special tokens
-/// in texts; and the tokens of the longest text.
-type RowCounts = [usize; 8];
-
-fn sum(counts: impl Iterator<Item = RowCounts>) -> RowCounts {
-    counts.fold([0; 8], |sum, counts| {
-        std::array::from_fn(|i| if i < 7 { sum[i] + counts[i] } else { sum[i].max(counts[i]) })
-    })
+/// Counts of encoded rows, a dict in Python with the names of `EncodedTable`.
+#[derive(Clone, Copy, Default, IntoPyObject)]
+struct RowCounts {
+    tokens: usize,
+    unknown: usize,
+    words: usize,
+    word_tokens: usize,
+    truncated_rows: usize,
+    truncated_tokens: usize,
+    special_tokens: usize,
+    longest_text: usize,
 }
 
-fn row_counts(rows: &Rows, unk_id: Option<u32>) -> RowCounts {
-    let unknown = unk_id.map_or(0, |unk| rows.ids.iter().filter(|&&id| id == unk).count());
-    let Rows { tokens, words, word_tokens, special_tokens, .. } = *rows;
-    let [truncated, removed] = [rows.truncated_rows, rows.truncated_tokens];
-    [tokens, unknown, words, word_tokens, truncated, removed, special_tokens, rows.longest_text]
+impl RowCounts {
+    fn new(rows: &Rows, unk_id: Option<u32>) -> Self {
+        let unknown = unk_id.map_or(0, |unk| rows.ids.iter().filter(|&&id| id == unk).count());
+        RowCounts {
+            tokens: rows.tokens,
+            unknown,
+            words: rows.words,
+            word_tokens: rows.word_tokens,
+            truncated_rows: rows.truncated_rows,
+            truncated_tokens: rows.truncated_tokens,
+            special_tokens: rows.special_tokens,
+            longest_text: rows.longest_text,
+        }
+    }
+
+    /// Return the counts of both.
+    fn add(self, other: Self) -> Self {
+        RowCounts {
+            tokens: self.tokens + other.tokens,
+            unknown: self.unknown + other.unknown,
+            words: self.words + other.words,
+            word_tokens: self.word_tokens + other.word_tokens,
+            truncated_rows: self.truncated_rows + other.truncated_rows,
+            truncated_tokens: self.truncated_tokens + other.truncated_tokens,
+            special_tokens: self.special_tokens + other.special_tokens,
+            longest_text: self.longest_text.max(other.longest_text),
+        }
+    }
 }
 
-/// Adds up how a vocabulary tokenizes text.
+/// Measures the tokenization of text by a vocabulary.
 #[pyclass(name = "Measurer")]
 pub(super) struct PyMeasurer {
     measurer: Measurer,
