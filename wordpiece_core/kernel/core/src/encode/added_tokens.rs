@@ -27,7 +27,8 @@ pub struct AddedToken {
     pub rstrip: bool,
     /// True to find it only where no word character is next to it.
     pub single_word: bool,
-    /// True to find it in normalized text, between the tokens that are not `normalized`.
+    /// True to find it only between the tokens that are not `normalized`: in normalized text with
+    /// [`Composed`](crate::text::Composed) rules, in raw text with BERT's.
     pub normalized: bool,
     /// True if texts that have it are counted as texts with a special token.
     pub special: bool,
@@ -98,8 +99,7 @@ impl AddedTokenSearch {
         split_by(self.searches[0].as_ref(), text, 0..text.len(), &mut each);
     }
 
-    /// Calls `each` with the sections of such a section, which has been normalized, between the other
-    /// tokens.
+    /// Call `each` with the sections of such a section between the `normalized` tokens.
     pub(crate) fn split_late(&self, text: &str, mut each: impl FnMut(Section)) {
         split_by(self.searches[1].as_ref(), text, 0..text.len(), &mut each);
     }

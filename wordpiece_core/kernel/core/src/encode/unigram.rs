@@ -2,8 +2,9 @@
 //! logarithms of probabilities) have the largest sum.
 //!
 //! The best segmentation of a word is found by Viterbi's algorithm, in one pass: for each place in the word,
-//! the best segmentation of the text before it is known, and every token that begins there extends it. The tokens that begin at a place are found by walking a trie of all of them, byte by
-//! byte. So a word takes time in proportion to its bytes and to the longest token.
+//! the best segmentation of the text before it is known, and every token that begins there extends it. The tokens
+//! that begin at a place are found by walking a trie of all of them, byte by byte. So a word takes time in
+//! proportion to its bytes and to the longest token.
 //!
 //! Ties are broken like in the peers: the first of equal sums stays. Hugging
 //! Face tokenizers adds up 64-bit numbers within each word. sentencepiece adds up 32-bit numbers from

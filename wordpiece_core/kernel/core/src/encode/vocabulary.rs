@@ -26,7 +26,7 @@ impl<'a> Vocabulary<'a> {
 pub(crate) struct Token {
     /// The id of the token.
     pub id: u32,
-    /// The number of bytes of the word that the token covers, at most `u32::MAX`; 0 if it covers the same bytes as the
-    /// token before it.
+    /// The number of bytes of the word that the token covers, at most `u32::MAX`; 0 if it covers the same bytes
+    /// as the token before it.
     pub length: u32,
 }

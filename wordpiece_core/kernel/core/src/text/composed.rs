@@ -118,8 +118,8 @@ impl Composed {
         Ok(Composed { of_bytes, ..Composed::of(normalizer, steps) })
     }
 
-    /// Return the rules of GPT-2, without its characters for bytes. `add_prefix_space`: true to put a space before a text
-    /// and after each added token, unless there is one.
+    /// Return the rules of GPT-2, without its characters for bytes. `add_prefix_space`: true to put a space
+    /// before a text and after each added token, unless there is one.
     pub fn gpt2(add_prefix_space: bool) -> Self {
         let prefix = add_prefix_space.then_some(PreTokenizer::PrefixSpace);
         let steps = prefix.into_iter().chain([PreTokenizer::Pattern(Pattern::GPT2)]);

@@ -111,7 +111,7 @@ impl Ladder {
         self.0[max_level as usize]
     }
 
-    /// Return the highest level of pairs that are ever eligible. It is below 500.
+    /// Return an upper limit of the levels of eligible pairs. It is below 500.
     pub fn max_level(&self) -> u16 {
         (self.0.len() - 1) as u16
     }

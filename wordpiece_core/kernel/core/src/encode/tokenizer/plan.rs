@@ -17,7 +17,8 @@ pub(super) enum Plan {
     Pattern(PatternSplitter),
     /// Raw text is split before spaces. Each segment is normalized on its own, and may have several words.
     Spaces(SpaceSplitter),
-    /// Spaces of raw text are treated as the marks that replace them. The text is one word, split where no merge crosses.
+    /// Spaces of raw text are treated as the marks that replace them. The text is one word, split where no merge
+    /// crosses.
     Marks(Marks),
     /// Text is normalized as a whole, and pre-tokenizers split it step by step. Segments are the pieces.
     Pieces,

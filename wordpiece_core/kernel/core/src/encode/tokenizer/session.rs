@@ -105,8 +105,8 @@ impl Session<'_> {
         }
     }
 
-    /// Encode a section of the raw text: split it without normalization if possible; otherwise normalize it, and encode
-    /// the sections between the `normalized` added tokens. Return the number of these added tokens.
+    /// Encode a section of the raw text: split it without normalization if possible; otherwise normalize it, and
+    /// encode the sections between the `normalized` added tokens. Return the number of these added tokens.
     fn encode_section(
         &mut self,
         raw: Source<'_>,
@@ -124,6 +124,7 @@ impl Session<'_> {
         let source = match &tokenizer.text {
             TextRules::Composed(rules) if !tokenizer.takes_as_it_is(rules, section.text, spans) => {
                 changed = rules.normalized(section.text, start, spans);
+                check_length(changed.text(), spans);
                 section.changed(&changed)
             }
             _ => section,
@@ -200,9 +201,7 @@ impl Session<'_> {
     /// Encode the pieces of a text. If all of it is one piece, its parts are looked up instead.
     fn encode_pieces(&mut self, pieces: &Pieces, source: Source<'_>, encoding: &mut Encoding) {
         let source = source.changed(&pieces.text);
-        if source.has_spans() && source.text.len() > MOST_BYTES {
-            give_up(too_long(source.text));
-        }
+        check_length(source.text, source.has_spans());
         match self.tokenizer.model.parts() {
             Some(parts) if !source.has_spans() && pieces.only().is_some() => {
                 self.encode_parts(source, Segments::Parts(parts), encoding);
@@ -296,13 +295,20 @@ impl Tokenizer {
     ) {
         encoding.special_tokens += self.special.contains(&id) as usize;
         let Some(origins) = source.origins() else { return encoding.push(id) };
-        let span = origins.span(0, [range.start as u32, range.end as u32]);
+        let span = origins.span(range.start, [0, range.len() as u32]);
         if self.trimming.is_some() {
             // The white space that belongs to the token also counts.
             encoding.push_spaces(shared.of(source.text, range));
         }
         encoding.push_token(id, span, 0);
         encoding.next_word += 1;
+    }
+}
+
+/// Stop with an error if a text is too long for spans after normalization.
+fn check_length(text: &str, spans: bool) {
+    if spans && text.len() > MOST_BYTES {
+        give_up(too_long(text));
     }
 }
 

@@ -144,8 +144,8 @@ impl Tokenizer {
         }
     }
 
-    /// Write the origin of each byte of the word of a segment: the bytes of the character that it comes from. An added
-    /// mark has the origin of the character after it.
+    /// Write the origin of each byte of the word of a segment: the bytes of the character that it comes from. An
+    /// added mark has the origin of the character after it.
     #[cold]
     fn find_origin(&self, segment: &Segment<'_>, word: &str, origin: &mut Vec<[u32; 2]>) {
         let of_bytes = self.model.is_of_bytes();

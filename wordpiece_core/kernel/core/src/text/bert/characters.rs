@@ -128,9 +128,9 @@ fn lowered(c: char, options: &TextOptions) -> impl Iterator<Item = char> {
     lower.into_iter().flatten().chain(kept)
 }
 
-/// Implement `each_normalized` for a segment with marks that are kept although accents are stripped. All marks in a row are sorted by their classes first (Unicode's canonical order). As in
-/// Hugging Face tokenizers, the indices are not sorted with the marks, so the second mark has the index of
-/// the second character.
+/// Implement `each_normalized` for a segment with marks that are kept although accents are stripped. All marks in
+/// a row are sorted by their classes first (Unicode's canonical order). As in Hugging Face tokenizers, the
+/// indices are not sorted with the marks, so the second mark has the index of the second character.
 pub(super) fn each_with_marks(raw: &str, options: &TextOptions, mut each: impl FnMut(char, usize)) {
     let removed = |c| options.clean_text && is_removed(c);
     let mut indices = raw.chars().enumerate().filter(|&(_, c)| !removed(c)).map(|(i, _)| i);

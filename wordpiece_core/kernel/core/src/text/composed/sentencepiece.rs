@@ -64,8 +64,8 @@ impl SentencePiece {
         })
     }
 
-    /// Return true if a mark is put before a text and spaces are otherwise only replaced by marks; false if spaces are
-    /// only replaced; None if more is done.
+    /// Return true if a mark is put before a text and spaces are otherwise only replaced by marks; false if
+    /// spaces are only replaced; None if more is done.
     pub(crate) fn adds_mark(&self) -> Option<bool> {
         let only_marks = self.map.is_empty() && self.symbols.is_none() && self.space == SPACE_MARK;
         (only_marks && !self.removes_extra && !self.adds_last).then_some(self.adds_first)

@@ -84,7 +84,7 @@ const FIRST_HAN: char = '\u{2E80}';
 #[derive(Clone, Copy)]
 pub(super) struct Classes(&'static [Class; CODES]);
 
-/// The last character with a class: later planes only have tags, variation selectors and private use.
+/// The end of the planes that are classified. Later planes only have tags, variation selectors and private use.
 const LAST_CODE: u32 = 0x3_FFFF;
 const TAGS: RangeInclusive<u32> = 0xE_0000..=0xE_0FFF;
 

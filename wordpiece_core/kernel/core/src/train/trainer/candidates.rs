@@ -36,8 +36,8 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`](crate::Error::Data) if the counts contradict each other, and [`Error::Option`](crate::Error::Option) for the
-    /// likelihood.
+    /// Returns [`Error::Data`](crate::Error::Data) if the counts contradict each other, and
+    /// [`Error::Option`](crate::Error::Option) for the likelihood.
     ///
     /// # Panics
     ///
