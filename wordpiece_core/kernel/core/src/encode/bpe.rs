@@ -87,9 +87,9 @@ pub(crate) struct Bpe {
     longest: Option<Longest>,
     /// The number of bytes of each token.
     written: Vec<u32>,
-    /// Tokens by their string, if a word that is a token stays whole: only tokens that merges would not make of
+    /// Tokens by the bytes of a word, if a word that is a token stays whole: only tokens that merges would not make of
     /// that word.
-    whole: HashMap<Box<str>, u32>,
+    whole: HashMap<Box<[u8]>, u32>,
     /// The rule for splitting words into parts; None if they must not be split.
     parts: Option<Parts>,
 }
@@ -198,7 +198,11 @@ impl Bpe {
         if options.ignore_merges {
             let is_made = |id: u32| longest.as_ref().is_some_and(|longest| longest.makes(id));
             let others = ids.iter().filter(|&(_, &id)| !is_made(id));
-            whole.extend(others.map(|(&token, &id)| (token.into(), id)));
+            let key = |token: &str| match word_boundary {
+                WordBoundary::Bytes => bytes_of(token),
+                _ => Some(token.into()),
+            };
+            whole.extend(others.filter_map(|(token, &id)| Some((key(token)?.into(), id))));
         }
         let bytes = ByteTokens::new(&ids);
         let unknown: HashSet<u32> = bytes.ids().chain(unk_id).collect();
@@ -250,8 +254,8 @@ impl Bpe {
         if word.is_empty() {
             return; // even if the empty string is a token
         }
-        if !self.whole.is_empty() && self.push_whole(word, tokens) {
-            return;
+        if let Some(&id) = self.whole.get(word.as_bytes()) {
+            return tokens.push(Token { id, length: self.written[id as usize] });
         }
         if !(word.len() <= FEW_MERGES && word.is_ascii())
             && let Some(longest) = &self.longest
@@ -273,21 +277,6 @@ impl Bpe {
             self.merge_long(scratch);
         }
         scratch.push_tokens(tokens);
-    }
-
-    /// Appends the token that is the whole word, if there is one.
-    fn push_whole(&self, word: &str, tokens: &mut Vec<Token>) -> bool {
-        let mut written = String::new();
-        let whole = match self.word_boundary {
-            WordBoundary::Bytes => {
-                written.extend(word.bytes().map(byte_character));
-                &written
-            }
-            _ => word,
-        };
-        let found = self.whole.get(whole);
-        tokens.extend(found.map(|&id| Token::new(id, whole.len())));
-        found.is_some()
     }
 
     /// Writes the symbols of a word, with the ranks of their pairs.

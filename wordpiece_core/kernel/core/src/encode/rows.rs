@@ -543,6 +543,7 @@ mod tests {
     use crate::encode::tokenizer::TokenizerOptions;
     use crate::encode::wordpiece::{UnkScope, WordPieceOptions};
     use crate::text::bert::TextOptions;
+    use wordpiece_testing::Random;
 
     fn bert_layouts(cls: u32, sep: u32) -> [Layout; 2] {
         let (types, overflow_types) = ([0, 1], [0, 1]);
@@ -585,13 +586,8 @@ mod tests {
         AddedToken { content: content.into(), id, ..AddedToken::default() }
     }
 
-    fn random(state: &mut u64, below: usize) -> usize {
-        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        ((*state >> 33) as usize) % below
-    }
-
     /// Return up to `most` letters, marks, special tokens and invalid UTF-8.
-    fn random_text(state: &mut u64, most: usize) -> Vec<u8> {
+    fn random_text(random: &mut Random, most: usize) -> Vec<u8> {
         let encoding: [&[u8]; 16] = [
             b"a",
             b"ab",
@@ -610,34 +606,34 @@ mod tests {
             "\u{200d}".as_bytes(),
             b"abcdefghijklmnopqrstuvw",
         ];
-        let length = random(state, most);
-        (0..length).flat_map(|_| encoding[random(state, encoding.len())]).copied().collect()
+        let length = random.below(most);
+        (0..length).flat_map(|_| encoding[random.below(encoding.len())]).copied().collect()
     }
 
-    fn options(state: &mut u64, columns: RowColumns) -> RowOptions {
-        let max_length = (random(state, 3) > 0).then(|| 8 + random(state, 30));
+    fn options(random: &mut Random, columns: RowColumns) -> RowOptions {
+        let max_length = (random.below(3) > 0).then(|| 8 + random.below(30));
         RowOptions {
-            layouts: if random(state, 3) > 0 { bert_layouts(2, 3) } else { Default::default() },
+            layouts: if random.below(3) > 0 { bert_layouts(2, 3) } else { Default::default() },
             max_length,
             truncation: Truncation::LongestFirst,
-            stride: max_length.filter(|_| random(state, 2) > 0).map(|_| random(state, 2)),
-            pad_id: max_length.filter(|_| random(state, 2) > 0).map(|_| 0),
+            stride: max_length.filter(|_| random.below(2) > 0).map(|_| random.below(2)),
+            pad_id: max_length.filter(|_| random.below(2) > 0).map(|_| 0),
             columns,
         }
     }
 
     #[test]
     fn rows_of_any_bytes_are_the_same_however_they_are_read() {
-        let mut state = 1;
+        let mut random = Random::new(1);
         for round in 0..64 {
             let tokenizer = tokenizer(round);
-            let most = [3, 40, 300][random(&mut state, 3)];
-            let given: Vec<_> = (0..30).map(|_| random_text(&mut state, most)).collect();
-            let paired = random(&mut state, 2) > 0;
+            let most = [3, 40, 300][random.below(3)];
+            let given: Vec<_> = (0..30).map(|_| random_text(&mut random, most)).collect();
+            let paired = random.below(2) > 0;
             let texts: Vec<TextPair<'_>> = (0..given.len())
                 .map(|i| (Some(&given[i][..]), paired.then(|| Some(&given[29 - i][..]))))
                 .collect();
-            let full = options(&mut state, ALL);
+            let full = options(&mut random, ALL);
             let bare = RowOptions { columns: RowColumns::default(), ..full.clone() };
             let rows = encode_rows(&mut tokenizer.session(0, 1), &full, &texts, 0).unwrap();
             let bare = encode_rows(&mut tokenizer.session(0, 1), &bare, &texts, 0).unwrap();
@@ -659,7 +655,7 @@ mod tests {
             max_length: Some(max_length),
             stride: None,
             pad_id: Some(0),
-            ..options(&mut 1, ALL)
+            ..options(&mut Random::new(1), ALL)
         };
         let texts: Vec<TextPair<'_>> = vec![(Some(b"a b ab"), None); 100];
         for threads in [1, 2] {
@@ -683,7 +679,7 @@ mod tests {
             max_length: Some(max_length),
             stride: Some(stride),
             pad_id: None,
-            ..options(&mut 1, ALL)
+            ..options(&mut Random::new(1), ALL)
         };
         let texts: [TextPair<'_>; 1] = [(Some(b"a b ab a"), None)];
         for (stride, max_length) in [(2, 4), (3, 4), (0, 2), (5, 1)] {
@@ -697,7 +693,7 @@ mod tests {
     #[test]
     fn texts_are_measured_once_they_are_decoded() {
         let tokenizer = tokenizer(0);
-        let options = RowOptions { stride: None, ..options(&mut 1, ALL) };
+        let options = RowOptions { stride: None, ..options(&mut Random::new(1), ALL) };
         let text = vec![0xFF; MOST_BYTES / 3 + 1];
         let error =
             encode_rows(&mut tokenizer.session(0, 1), &options, &[(Some(&text), None)], 0).err();

@@ -2,9 +2,8 @@
 //!
 //! Nearly every segment of a text has been seen before. Its ids are copied from the slot of the
 //! cache that the lookup has just touched, so that most words cost one cache line and no
-//! normalization. A character that stands alone (punctuation, CJK) has its id in a table. Only other
-//! segments are normalized and tokenized by the model. Caches are bounded: a cache that has grown too large
-//! is emptied, which costs less than deciding what to keep.
+//! normalization. Only other segments are normalized and tokenized by the model. Caches are bounded: a cache that
+//! has grown too large is emptied, which costs less than deciding what to keep.
 
 mod cache;
 mod characters;
@@ -159,9 +158,11 @@ impl Tokenizer {
             }
         }
         let added_tokens = AddedTokenSearch::new(added_tokens)?;
+        let plan = Plan::new(&text, &model, &added_tokens)?;
+        let several_words = matches!(plan, Plan::Spaces(_));
         let trims = !options.trim_offsets.is_empty();
         Ok(Tokenizer {
-            plan: Plan::new(&text, &model, &added_tokens)?,
+            plan,
             superwords,
             word_mark: match text {
                 TextRules::Bert(_) => model.word_mark(),
@@ -170,7 +171,7 @@ impl Tokenizer {
             trimming: trims.then(|| OffsetTrimming::new(tokens, options.trim_offsets)),
             added_tokens,
             special,
-            held_ids: HeldIds::below(tokens.len()),
+            held_ids: HeldIds::new(tokens.len(), several_words),
             caches: Mutex::default(),
             text,
             model,

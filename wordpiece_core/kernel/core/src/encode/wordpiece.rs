@@ -110,6 +110,7 @@ impl Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wordpiece_testing::Random;
 
     const UNKNOWN: u32 = 1000;
 
@@ -140,24 +141,18 @@ mod tests {
         tokens
     }
 
-    fn random(state: &mut u64, below: usize) -> usize {
-        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        ((*state >> 33) as usize) % below
-    }
-
-    fn random_word(state: &mut u64, longest: usize) -> String {
+    fn random_word(random: &mut Random, longest: usize) -> String {
         let letters = ['a', 'b', 'é', 'è', 'Ω', '日', '旦', '𝒳', '#'];
-        let length = random(state, longest) + 1;
-        let kinds = random(state, letters.len()) + 1;
-        (0..length).map(|_| letters[random(state, kinds)]).collect()
+        let kinds = 1 + random.below(letters.len());
+        random.word(&letters[..kinds], longest)
     }
 
     #[test]
     fn matches_as_the_plain_loop_does() {
-        let mut state = 1;
+        let mut random = Random::new(1);
         for _ in 0..3000 {
-            let mut vocabulary: Vec<String> = (0..random(&mut state, 30))
-                .map(|i| ["##", ""][i % 2].to_owned() + &random_word(&mut state, 6))
+            let mut vocabulary: Vec<String> = (0..random.below(30))
+                .map(|i| ["##", ""][i % 2].to_owned() + &random_word(&mut random, 6))
                 .collect();
             vocabulary.sort();
             vocabulary.dedup();
@@ -165,7 +160,7 @@ mod tests {
             for scope in [UnkScope::Word, UnkScope::Character] {
                 let model = model(&listed, scope);
                 for _ in 0..10 {
-                    let word = random_word(&mut state, 12);
+                    let word = random_word(&mut random, 12);
                     let mut found = Vec::new();
                     model.tokens(&word, &mut found);
                     assert_eq!(found, plainly(&listed, &word, scope), "{word} {listed:?}");

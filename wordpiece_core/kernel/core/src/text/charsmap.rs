@@ -53,6 +53,16 @@ impl CharsMap {
         Ok(map)
     }
 
+    /// Read a compiled map from base64, as in a `tokenizer.json`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Data`] for text that is not base64, and for an invalid map.
+    pub(crate) fn of_base64(text: &str) -> Result<Self> {
+        let map = data_encoding::BASE64.decode(text.as_bytes());
+        CharsMap::new(&map.map_err(|_| Error::data("precompiled_charsmap is not base64"))?)
+    }
+
     /// Return true if the map is empty.
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()

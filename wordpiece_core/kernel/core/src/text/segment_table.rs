@@ -15,16 +15,13 @@ mod key_table;
 mod keys;
 mod long_table;
 
-pub use batch::Batch;
+pub use batch::{Batch, MISSING};
 use key_table::KeyTable;
 use keys::{
     MIDDLE, MIDDLE_END, MiddleKey, SHORT, SHORT_END, TINY, TINY_END, first_block, middle_key,
     short_key, tiny_key,
 };
 use long_table::LongTable;
-
-/// The value of a gathered segment that is not in the table. No segment may have it.
-pub const MISSING: u64 = u64::MAX;
 
 /// A map from segments to numbers.
 #[derive(Default)]

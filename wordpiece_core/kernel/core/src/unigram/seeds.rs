@@ -196,6 +196,7 @@ mod tests {
 
     use super::*;
     use crate::unigram::runs::add_run;
+    use wordpiece_testing::Random;
 
     /// Every substring with its count, and with what follows it.
     fn by_brute_force(runs: &RunCounts, max_length: usize) -> BTreeMap<String, u64> {
@@ -235,18 +236,12 @@ mod tests {
 
     #[test]
     fn seeds_are_those_of_a_count_of_all_substrings() {
-        let mut state = 7u64;
-        let mut random = |below: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) % below
-        };
+        let mut random = Random::new(7);
         for round in 0..60 {
             let mut runs = RunCounts::default();
-            for _ in 0..random(30) + 1 {
-                let length = random(12) + 1;
-                let letters = ['a', 'b', 'é', '字', 'c'];
-                let run: String = (0..length).map(|_| letters[random(5) as usize]).collect();
-                *runs.entry(run.into()).or_default() += random(3) + 1;
+            for _ in 0..random.below(30) + 1 {
+                let run = random.word(&['a', 'b', 'é', '字', 'c'], 12);
+                *runs.entry(run.into()).or_default() += random.below(3) as u64 + 1;
             }
             let max_length = 2 + round % 7;
             for partitions in [1, 7] {

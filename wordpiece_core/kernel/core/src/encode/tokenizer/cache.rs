@@ -129,7 +129,7 @@ impl Cache {
 ///
 /// | bits 0 to 7 | 8 to 15 | 16 to 47 | 48 to 63 |
 /// |---|---|---|---|
-/// | number of ids, up to [`HELD`] | number of words | the ids, see [`HeldIds`] | |
+/// | number of ids, up to [`HELD`] | words and ids, see [`HeldIds`] | | |
 /// | [`LISTED`] | number of words | index of the first item in the list | number of items |
 /// | [`ANEW`] | | | |
 #[derive(Clone, Copy)]
@@ -155,16 +155,22 @@ impl Known {
     }
 }
 
-/// The layout of ids in [`Known`]: 48 bits, divided evenly.
+/// The layout of [`Known`]: after the number of ids, the number of words if segments may have several, and the ids,
+/// each in the same number of bits.
 #[derive(Clone, Copy)]
 pub(super) struct HeldIds {
     bits: u32,
+    /// The offset of the first id, in bits: 16 with a number of words, else 8.
+    first: u32,
 }
 
 impl HeldIds {
-    /// Return the layout for a vocabulary of `ids` tokens.
-    pub(super) fn below(ids: usize) -> Self {
-        HeldIds { bits: if ids <= 1 << 16 { 16 } else { 24 } }
+    /// Return the layout for a vocabulary of `ids` tokens. `several_words`: true if a segment may have several words.
+    pub(super) fn new(ids: usize, several_words: bool) -> Self {
+        let first = if several_words { 16 } else { 8 };
+        let bits = (64 - first) / HELD as u32;
+        let is_enough = ids <= 1 << bits;
+        HeldIds { bits: if is_enough { bits } else { (64 - first) / 2 }, first }
     }
 
     /// Return the entry of a segment with these ids and this number of words that have tokens. None if they are too
@@ -174,25 +180,60 @@ impl HeldIds {
         ids: impl DoubleEndedIterator<Item = u32> + ExactSizeIterator,
         words: usize,
     ) -> Option<Known> {
-        let (count, words) = (ids.len() as u64, u8::try_from(words).ok()?);
-        if count > 48 / self.bits as u64 {
+        let (count, words) = (ids.len(), u8::try_from(words).ok()?);
+        if count > (64 - self.first) as usize / self.bits as usize {
             return None;
         }
         let mut bits = 0;
         for id in ids.rev() {
-            if id >> self.bits != 0 {
+            if u64::from(id) >> self.bits != 0 {
                 return None;
             }
             bits = bits << self.bits | id as u64;
         }
-        Some(Known(bits << 16 | (words as u64) << 8 | count))
+        let words = if self.first == 16 { (words as u64) << 8 } else { 0 };
+        Some(Known(bits << self.first | words | count as u64))
     }
 
     /// Return the ids of an entry, followed by arbitrary numbers.
     #[inline(always)]
     pub(super) fn unpack(self, known: Known) -> [u32; HELD] {
         let mask = (1 << self.bits) - 1;
-        [16, 16 + self.bits, 16 + 2 * self.bits]
-            .map(|from| known.0.wrapping_shr(from) as u32 & mask)
+        [0, 1, 2].map(|index| (known.0.wrapping_shr(self.first + index * self.bits) & mask) as u32)
+    }
+
+    /// Return the number of words of an entry that have tokens.
+    #[inline(always)]
+    pub(super) fn words(self, known: Known) -> usize {
+        if self.first == 16 { known.words() } else { usize::from(known.kind() > 0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_hold_up_to_three_ids() {
+        for several_words in [false, true] {
+            for ids in [1 << 16, 1 << 18, 1 << 20, 1 << 24] {
+                let layout = HeldIds::new(ids, several_words);
+                let most =
+                    if ids as u64 <= 1 << if several_words { 16 } else { 18 } { 3 } else { 2 };
+                for count in 0..=4 {
+                    let all = [ids as u32 - 1, 7, ids as u32 / 2, 0];
+                    let words = usize::from(count > 0);
+                    let known = layout.pack(all[..count].iter().copied(), words);
+                    assert_eq!(known.is_some(), count <= most, "{ids} {count}");
+                    let Some(known) = known else { continue };
+                    assert_eq!(known.kind() as usize, count);
+                    assert_eq!(layout.unpack(known)[..count], all[..count]);
+                    assert_eq!(layout.words(known), words);
+                }
+            }
+        }
+        let layout = HeldIds::new(9, true);
+        assert_eq!(layout.pack([1, 2].into_iter(), 2).map(|known| layout.words(known)), Some(2));
+        assert!(layout.pack([1 << 16].into_iter(), 1).is_none());
     }
 }

@@ -4,7 +4,7 @@ use super::Tokenizer;
 use super::cache::{ANEW, Cache, HELD, Known, LISTED};
 use super::encoding::Encoding;
 use super::source::Origins;
-use super::tokenize::Scratch;
+use super::tokenize::{Scratch, TakenPieces};
 use super::trimming::spaces;
 use crate::encode::bpe::Superwords;
 use crate::encode::unigram::Unigram;
@@ -142,17 +142,6 @@ pub(super) struct TakeIds<'a> {
     sum: f32,
 }
 
-/// Pieces of several words, whose words are looked up.
-#[derive(Default)]
-pub(super) struct TakenPieces {
-    /// For each word of the batch, true if a piece begins with it.
-    begins: Vec<bool>,
-    /// Index of the first token of each piece in the batch.
-    starts: Vec<usize>,
-    /// Index of the first token of the last piece.
-    last: usize,
-}
-
 impl<'a> TakeIds<'a> {
     pub(super) fn new(
         tokenizer: &'a Tokenizer,
@@ -192,7 +181,7 @@ impl TakeSegments for TakeIds<'_> {
         if known.kind() as usize <= HELD {
             let ids = self.tokenizer.held_ids.unpack(known);
             self.encoding.push_all(ids[..known.kind() as usize].iter().copied());
-            self.encoding.words += known.words();
+            self.encoding.words += self.tokenizer.held_ids.words(known);
         } else if known.kind() == LISTED {
             self.encoding.push_all(self.cache.items(known).iter().copied());
             self.encoding.words += known.words();
@@ -232,7 +221,7 @@ impl TakeIds<'_> {
                     other = Some((start, end, found));
                     return None;
                 }
-                words += known.words();
+                words += held_ids.words(known);
                 Some((held_ids.unpack(known), known.kind() as usize))
             });
             if let Some((start, end, found)) = other {
@@ -304,9 +293,9 @@ impl TakeIds<'_> {
         true
     }
 
-    /// Insert a segment of one word. Its items are the limit of sums, the number of its tokens, and pairs of the score
-    /// of a piece and the id of a token. With unknown characters there are more pieces than tokens, or fewer: the rest
-    /// is zero. Segments of several words are encoded each time.
+    /// Insert a segment of one word. Its items are the limit of sums, the number of its tokens, and pairs of the
+    /// score of a piece and the id of a token. With unknown characters there are more pieces than tokens, or
+    /// fewer: the rest is zero. Segments of several words are encoded each time.
     #[cold]
     fn first_seen_rounded(&mut self, unigram: &Unigram, segment: &Segment<'_>) -> Known {
         let mut limit = 0.0f32;

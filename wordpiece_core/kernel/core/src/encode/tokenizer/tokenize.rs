@@ -2,7 +2,6 @@
 
 use super::Tokenizer;
 use super::plan::Plan;
-use super::sinks::TakenPieces;
 use crate::base::error::{Error, give_up};
 use crate::encode::model::{Model, ModelScratch};
 use crate::encode::vocabulary::Token;
@@ -32,6 +31,17 @@ pub(super) struct Scratch {
     /// For each byte of the words, or of GPT-2's characters for these bytes, the range of bytes of the segment
     /// that it comes from.
     pub(super) origin: Vec<[u32; 2]>,
+}
+
+/// Pieces of several words, whose words are looked up.
+#[derive(Default)]
+pub(super) struct TakenPieces {
+    /// For each word of the batch, true if a piece begins with it.
+    pub(super) begins: Vec<bool>,
+    /// Index of the first token of each piece in the batch.
+    pub(super) starts: Vec<usize>,
+    /// Index of the first token of the last piece.
+    pub(super) last: usize,
 }
 
 impl Scratch {

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::count::segment_counts::SegmentCounts;
+use wordpiece_testing::Random;
 
 fn options(bits: u32) -> TextOptions {
     TextOptions {
@@ -127,11 +128,8 @@ fn segments_are_cut_at_every_place_in_a_block() {
         "’",
     ];
     let long = "x".repeat(70);
-    let mut state = 1u64;
-    let mut random = |below: usize| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (state >> 33) as usize % below
-    };
+    let mut random = Random::new(1);
+    let mut random = |below: usize| random.below(below);
     for round in 0..if cfg!(debug_assertions) { 1_000 } else { 20_000 } {
         let text = BertRules::new(options(random(32) as u32));
         for _ in 0..if round < 40 { 40 } else { 1 } {

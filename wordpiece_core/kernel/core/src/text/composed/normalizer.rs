@@ -10,7 +10,7 @@ use super::aligned::{AlignedText, Writer};
 use super::matches::{Matcher, PatternText};
 use super::quick_check::{self, Form};
 use super::sentencepiece::{SentencePiece, SentencePieceJson};
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::text::bert::{is_chinese, is_removed};
 use crate::text::byte_level::byte_character;
 use crate::text::charsmap::CharsMap;
@@ -120,7 +120,7 @@ impl NormalizerJson {
             }
             NormalizerJson::Prepend { prepend } => Normalizer::Prepend(prepend),
             NormalizerJson::Precompiled { precompiled_charsmap } => {
-                Normalizer::Precompiled(charsmap_of_base64(&precompiled_charsmap)?)
+                Normalizer::Precompiled(CharsMap::of_base64(&precompiled_charsmap)?)
             }
             NormalizerJson::SentencePiece(options) => {
                 Normalizer::SentencePiece(SentencePiece::new(options)?)
@@ -131,12 +131,6 @@ impl NormalizerJson {
             ),
         })
     }
-}
-
-/// A compiled map as a file has it.
-pub(super) fn charsmap_of_base64(text: &str) -> Result<CharsMap> {
-    let map = data_encoding::BASE64.decode(text.as_bytes());
-    CharsMap::new(&map.map_err(|_| Error::data("precompiled_charsmap is not base64"))?)
 }
 
 impl Normalizer {

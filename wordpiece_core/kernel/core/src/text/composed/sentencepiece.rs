@@ -4,7 +4,6 @@ use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 use serde::Deserialize;
 
 use super::aligned::{AlignedText, Writer};
-use super::normalizer::charsmap_of_base64;
 use crate::base::error::{Error, Result};
 use crate::text::charsmap::CharsMap;
 use crate::text::marks::SPACE_MARK;
@@ -55,7 +54,7 @@ impl SentencePiece {
             .transpose()
             .map_err(of_symbols)?;
         Ok(SentencePiece {
-            map: charsmap_of_base64(&options.precompiled_charsmap)?,
+            map: CharsMap::of_base64(&options.precompiled_charsmap)?,
             space: if options.escape_whitespaces { SPACE_MARK } else { ' ' },
             adds_first: adds && !options.treat_whitespace_as_suffix,
             adds_last: adds && options.treat_whitespace_as_suffix,

@@ -1,13 +1,17 @@
 //! Segments that are looked up together.
 
-use super::keys::{MIDDLE, MiddleKey, SHORT, SegmentKey, TINY, first_block, middle_key, short_key};
-use super::long_table::LongKey;
+use super::keys::{
+    LongKey, MIDDLE, MiddleKey, SHORT, SegmentKey, TINY, first_block, middle_key, short_key,
+};
 use crate::text::segments::Bounds;
 
 /// The most segments that are gathered. A power of two.
 pub(super) const BATCH: usize = 256;
 /// The most segments in 64 bytes.
 const BLOCK_SEGMENTS: usize = 64;
+
+/// The value of a gathered segment that is not in the table. No segment may have it.
+pub const MISSING: u64 = u64::MAX;
 
 /// Segments of a text that are looked up together. `IN_ORDER`: whether the place of each is kept.
 pub struct Batch<const IN_ORDER: bool> {

@@ -1,7 +1,6 @@
 //! A table of keys of one kind, with open addressing by lines.
 
-use super::MISSING;
-use super::batch::{BATCH, Keys};
+use super::batch::{BATCH, Keys, MISSING};
 use super::keys::SegmentKey;
 use crate::base::hash::Seed;
 use crate::base::prefetch::prefetch;

@@ -1,4 +1,4 @@
-//! The keys of segments of up to 31 bytes: their bytes and their length.
+//! The keys of segments: up to 31 bytes and their length, or a hash and the length of a longer segment.
 
 use crate::base::hash::Seed;
 
@@ -104,6 +104,30 @@ impl SegmentKey for MiddleKey {
     fn hash(self, seed: Seed) -> u64 {
         let MiddleKey(low, high) = self;
         seed.hash(low.hash(seed) ^ high as u64, (high >> 64) as u64)
+    }
+}
+
+/// The key of a long segment. Keys with the same hash and length are equal; the table compares the bytes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct LongKey {
+    /// The hash, at least 1: the default key marks an empty slot.
+    pub(super) hash: u64,
+    pub(super) length: usize,
+    /// The offset of the segment in the list of bytes.
+    pub(super) start: usize,
+}
+
+impl PartialEq for LongKey {
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        (self.hash, self.length) == (other.hash, other.length)
+    }
+}
+
+impl SegmentKey for LongKey {
+    #[inline(always)]
+    fn hash(self, _: Seed) -> u64 {
+        self.hash
     }
 }
 

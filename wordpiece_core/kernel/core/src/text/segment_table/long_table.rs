@@ -4,11 +4,9 @@ use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
 
-use super::MISSING;
-use super::batch::Batch;
+use super::batch::{Batch, MISSING};
 use super::key_table::KeyTable;
-use super::keys::SegmentKey;
-use crate::base::hash::Seed;
+use super::keys::LongKey;
 use crate::base::prefetch::prefetch;
 
 /// A map from long segments to numbers.
@@ -18,30 +16,6 @@ pub(super) struct LongTable {
     /// The bytes of all segments.
     bytes: Vec<u8>,
     state: RandomState,
-}
-
-/// The key of a long segment. Keys with the same hash and length are equal; the table compares the bytes.
-#[derive(Clone, Copy, Default)]
-pub(super) struct LongKey {
-    /// The hash, at least 1: the default key marks an empty slot.
-    hash: u64,
-    length: usize,
-    /// The offset of the segment in the list of bytes.
-    start: usize,
-}
-
-impl PartialEq for LongKey {
-    #[inline(always)]
-    fn eq(&self, other: &Self) -> bool {
-        (self.hash, self.length) == (other.hash, other.length)
-    }
-}
-
-impl SegmentKey for LongKey {
-    #[inline(always)]
-    fn hash(self, _: Seed) -> u64 {
-        self.hash
-    }
 }
 
 impl LongTable {
