@@ -115,8 +115,7 @@ impl Pattern {
         joins_words: false,
     };
 
-    /// The three expressions of DeepSeek V3 and R1, each of which splits the pieces of the one
-    /// before it.
+    /// The three expressions of DeepSeek V3 and R1. Each splits the pieces of the one before it.
     pub const DEEPSEEK_V3: Pattern =
         Pattern { words: Words::DeepSeek, contractions: Contractions::None, ..Pattern::CL100K };
 

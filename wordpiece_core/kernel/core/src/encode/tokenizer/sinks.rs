@@ -44,6 +44,7 @@ pub(super) struct Gathering<'a, T: TakeSegments> {
     batch: &'a mut Batch<true>,
     taker: T,
 }
+
 impl<'a, T: TakeSegments> Gathering<'a, T> {
     pub(super) fn new(text: &'a str, batch: &'a mut Batch<true>, taker: T) -> Self {
         batch.clear();
@@ -72,6 +73,14 @@ impl<'a, T: TakeSegments> Gathering<'a, T> {
         }
         self.batch.push(bytes, start, end, |_| {});
     }
+
+    #[inline(always)]
+    fn push_block(&mut self, bytes: &[u8], at: usize, block: &BlockSegments) {
+        if self.batch.is_full() {
+            self.flush();
+        }
+        self.batch.push_block(bytes, at, block.all(), |_| {});
+    }
 }
 
 impl<T: TakeSegments> SegmentSink for Gathering<'_, T> {
@@ -80,10 +89,7 @@ impl<T: TakeSegments> SegmentSink for Gathering<'_, T> {
         if self.taker.begins().is_some() {
             return block.all().each(at, |start, end| self.segment(bytes, start, end));
         }
-        if self.batch.is_full() {
-            self.flush();
-        }
-        self.batch.push_block(bytes, at, block.all(), |_| {});
+        self.push_block(bytes, at, block);
     }
 
     #[inline(always)]
@@ -118,10 +124,7 @@ impl<T: TakeSegments> SegmentSink for Gathering<'_, T> {
         block: &BlockSegments,
         mut begins: impl FnMut(usize, usize) -> bool,
     ) {
-        if self.batch.is_full() {
-            self.flush();
-        }
-        self.batch.push_block(bytes, at, block.all(), |_| {});
+        self.push_block(bytes, at, block);
         if let Some(all) = self.taker.begins() {
             block.all().each(at, |start, end| all.push(begins(start, end)));
         }

@@ -129,13 +129,13 @@ fn segments_are_cut_at_every_place_in_a_block() {
     ];
     let long = "x".repeat(70);
     let mut random = Random::new(1);
-    let mut random = |below: usize| random.below(below);
     for round in 0..if cfg!(debug_assertions) { 1_000 } else { 20_000 } {
-        let text = BertRules::new(options(random(32) as u32));
+        let text = BertRules::new(options(random.below(32) as u32));
         for _ in 0..if round < 40 { 40 } else { 1 } {
-            let kinds = 1 + random(pieces.len());
-            let mut raw: String = (0..random(120)).map(|_| pieces[random(kinds)]).collect();
-            if random(8) == 0 {
+            let kinds = 1 + random.below(pieces.len());
+            let mut raw: String =
+                (0..random.below(120)).map(|_| pieces[random.below(kinds)]).collect();
+            if random.below(8) == 0 {
                 raw.push_str(&long);
             }
             let mut found = Vec::new();
@@ -143,7 +143,7 @@ fn segments_are_cut_at_every_place_in_a_block() {
                 found.push((s.start, s.start + s.raw.len()));
             });
             assert_eq!(found, plain_segments(&text, &raw), "{raw:?}");
-            let behind = ["", "x", "é. ", "日本", &long][random(5)];
+            let behind = ["", "x", "é. ", "日本", &long][random.below(5)];
             check_bytes_behind(&text, &raw, behind);
         }
     }

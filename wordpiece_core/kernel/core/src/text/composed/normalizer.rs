@@ -166,7 +166,7 @@ impl Normalizer {
                 parts.iter().for_each(|part| part.normalize_segment(text, continues));
             }
             Normalizer::SentencePiece(rules) => rules.normalize(text, continues),
-            // Spaces at its end are at the end of the text, or before other spaces, one of which is kept.
+            // Spaces at its end are at the end of the text, or before a space that is kept.
             Normalizer::Strip { .. } => text.trim_end(' '),
             other => other.normalize(text),
         }

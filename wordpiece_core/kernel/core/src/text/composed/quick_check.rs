@@ -43,7 +43,7 @@ fn inert(quick: impl Fn(std::iter::Once<char>) -> IsNormalized) -> Inert {
 }
 
 /// Return true if a text only has characters that its form never changes: then the text is in that form
-/// (Unicode Standard Annex #15, section 9). Other texts may be in that form, too.
+/// (Unicode Standard Annex #15, section 9). Other texts may also be in that form.
 pub(crate) fn is_normalized(text: &str, form: Form) -> bool {
     if text.is_ascii() {
         return true;

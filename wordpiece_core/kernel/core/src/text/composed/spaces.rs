@@ -294,8 +294,8 @@ fn has_mark(text: &str) -> bool {
     memmem::find(text.as_bytes(), SPACE_MARK.encode_utf8(&mut [0; 4]).as_bytes()).is_some()
 }
 
-/// Return true if a grapheme ends between two characters, as far as they decide it. They do if the second is a
-/// kind of space.
+/// Return true if a grapheme ends between two characters. Valid for any text around them if the second character
+/// is a kind of space.
 fn breaks(before: char, c: char) -> bool {
     if c.is_ascii() && is_no_prefix(before) {
         return (before, c) != ('\r', '\n');

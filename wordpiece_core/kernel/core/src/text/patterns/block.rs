@@ -1,5 +1,5 @@
-//! Finds the pieces of a block of 64 bytes, as far as it has ASCII characters, letters of two bytes,
-//! and frequent characters of three: with one bit for each byte, a few operations find the beginnings of
+//! Finds the pieces of a block of 64 bytes that has ASCII characters, letters of two bytes, and
+//! frequent characters of three: with one bit for each byte, a few operations find the beginnings of
 //! all pieces.
 
 use super::classes::{Class, Classes};

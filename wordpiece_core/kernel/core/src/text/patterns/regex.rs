@@ -93,8 +93,8 @@ impl Pattern {
         read(&regex).or_else(joined)
     }
 
-    /// Return the pattern of several expressions, each of which splits the pieces of the one before it: a
-    /// `Sequence` of `Split` with the behavior `Isolated`.
+    /// Return the pattern of a `Sequence` of `Split` with the behavior `Isolated`: each expression splits the
+    /// pieces of the one before it.
     pub fn of_sequence(regexes: &[&str]) -> Option<Pattern> {
         match regexes {
             [regex] => Pattern::of_regex(regex),
