@@ -18,7 +18,7 @@ pub struct SegmentCounts {
     ascii: [[u64; 128]; ASCII_COUNTS],
     alone: AloneCounts,
     table: SegmentTable,
-    batch: Batch<false>,
+    batch: Batch,
 }
 
 impl Default for SegmentCounts {
@@ -49,7 +49,7 @@ impl SegmentSink for SegmentCounts {
         }
         self.make_room();
         let table = &mut self.table;
-        self.batch.push_block(bytes, at, block.words(), |longer| *table.entry(longer) += 1);
+        self.batch.push_block(bytes, at, block.words(), |longer| table.add(longer));
     }
 
     #[inline(always)]
@@ -60,11 +60,11 @@ impl SegmentSink for SegmentCounts {
     #[inline(always)]
     fn segment(&mut self, bytes: &[u8], start: usize, end: usize) {
         self.make_room();
-        self.batch.push(bytes, start, end, |longer| *self.table.entry(longer) += 1);
+        self.batch.push(bytes, start, end, |longer| self.table.add(longer));
     }
 
     fn added(&mut self, raw: &str) {
-        *self.table.entry(raw.as_bytes()) += 1;
+        self.table.add(raw.as_bytes());
     }
 }
 

@@ -27,7 +27,7 @@ use crate::encode::model::{Model, ModelOptions};
 use crate::encode::vocabulary::Vocabulary;
 use crate::text::rules::TextRules;
 
-use cache::{Caches, HeldIds};
+use cache::Caches;
 pub(crate) use encoding::Encoding;
 use plan::Plan;
 pub use session::Session;
@@ -112,7 +112,6 @@ pub struct Tokenizer {
     /// Merges of words and of superwords, if pieces may have several words. Only ids are found with them, not
     /// offsets.
     superwords: Option<Superwords>,
-    held_ids: HeldIds,
     /// The caches of sessions that have ended, for later sessions; None while a session uses them.
     caches: Mutex<Vec<Option<Caches>>>,
 }
@@ -159,7 +158,6 @@ impl Tokenizer {
         }
         let added_tokens = AddedTokenSearch::new(added_tokens)?;
         let plan = Plan::new(&text, &model, &added_tokens)?;
-        let several_words = matches!(plan, Plan::Spaces(_));
         let trims = !options.trim_offsets.is_empty();
         Ok(Tokenizer {
             plan,
@@ -171,7 +169,6 @@ impl Tokenizer {
             trimming: trims.then(|| OffsetTrimming::new(tokens, options.trim_offsets)),
             added_tokens,
             special,
-            held_ids: HeldIds::new(tokens.len(), several_words),
             caches: Mutex::default(),
             text,
             model,

@@ -1,35 +1,40 @@
-//! A hash table from raw segments of text to numbers, which looks up segments in batches.
+//! Hash tables whose keys are raw segments of text.
 //!
 //! Counting and encoding look up every segment of every text here. A segment of up to 31 bytes, as
 //! nearly all are, is its own key: its bytes and its length make a number of 64, 128 or 256 bits. The
 //! key is stored in the slot together with the value, so that a lookup touches one cache line and
-//! follows no pointer. A longer segment has a slot with its hash, its length and the place of its bytes. The
-//! segments of a text are gathered in a [`Batch`]: the slots of all are prefetched before the first is read.
+//! follows no pointer. A longer segment has a slot with its hash, its length and the place of its bytes.
+//!
+//! Segments are gathered, and their slots are prefetched before the first one is read. [`SegmentTable`] counts
+//! them by the length of their keys, in a [`Batch`]. [`EntryTable`] has the cached tokens of segments, which are
+//! read in the order of the text, by [`Lookups`].
 //!
 //! The tables use open addressing with linear probing by lines of a few slots, and are at most three
 //! quarters full: memory that is waited for costs more than a second line. Each hashes with a random seed of
 //! its own.
 
 mod batch;
+mod entries;
 mod key_table;
 mod keys;
 mod long_table;
 
-pub use batch::{Batch, MISSING};
+pub use batch::Batch;
+pub(crate) use entries::{EntryTable, LONGEST, Lookups};
 use key_table::KeyTable;
 use keys::{
-    MIDDLE, MIDDLE_END, MiddleKey, SHORT, SHORT_END, TINY, TINY_END, first_block, middle_key,
-    short_key, tiny_key,
+    MIDDLE, MIDDLE_END, MiddleKey, SHORT, SHORT_END, SegmentKey, TINY, TINY_END, first_block,
+    middle_key, short_key, tiny_key,
 };
 use long_table::LongTable;
 
-/// A map from segments to numbers.
+/// The counts of segments.
 #[derive(Default)]
 pub struct SegmentTable {
-    tiny: KeyTable<u64, 4>,
-    short: KeyTable<u128, 2>,
-    middle: KeyTable<MiddleKey, 3>,
-    long: LongTable,
+    tiny: KeyTable<u64, u64, 4>,
+    short: KeyTable<u128, u64, 2>,
+    middle: KeyTable<MiddleKey, u64, 3>,
+    long: LongTable<u64>,
 }
 
 impl SegmentTable {
@@ -43,18 +48,6 @@ impl SegmentTable {
         self.tiny.memory() + self.short.memory() + self.middle.memory() + self.long.memory()
     }
 
-    /// The memory that the table may take while a segment of `length` bytes is put in: a larger table
-    /// is filled before the old one goes.
-    pub(crate) fn memory_to_insert(&self, length: usize) -> usize {
-        let more = match length {
-            0..TINY_END => self.tiny.growth(1),
-            TINY_END..SHORT_END => self.short.growth(1),
-            SHORT_END..MIDDLE_END => self.middle.growth(1),
-            _ => self.long.growth(length),
-        };
-        self.memory() + more
-    }
-
     /// An upper limit of the bytes of all segments together.
     pub(crate) fn text_bytes(&self) -> usize {
         self.tiny.held * TINY
@@ -63,52 +56,29 @@ impl SegmentTable {
             + self.long.text_bytes()
     }
 
-    /// The value of a segment, if it is in the table.
-    pub fn get(&self, segment: &[u8]) -> Option<u64> {
-        match segment.len() {
-            0..TINY_END => self.tiny.get(tiny_key(segment)),
+    /// Adds 1 to the value of a segment.
+    pub fn add(&mut self, segment: &[u8]) {
+        let value = match segment.len() {
+            0..TINY_END => entry(&mut self.tiny, tiny_key(segment)),
             TINY_END..SHORT_END => {
-                self.short.get(short_key(first_block(segment, 0), segment.len()))
+                entry(&mut self.short, short_key(first_block(segment, 0), segment.len()))
             }
-            SHORT_END..MIDDLE_END => self.middle.get(middle_key(segment)),
-            _ => self.long.get(segment),
-        }
-    }
-
-    /// The value of a segment, which is 0 if it was not in the table.
-    pub fn entry(&mut self, segment: &[u8]) -> &mut u64 {
-        match segment.len() {
-            0..TINY_END => self.tiny.entry(tiny_key(segment)),
-            TINY_END..SHORT_END => {
-                self.short.entry(short_key(first_block(segment, 0), segment.len()))
-            }
-            SHORT_END..MIDDLE_END => self.middle.entry(middle_key(segment)),
-            _ => self.long.entry(segment),
-        }
+            SHORT_END..MIDDLE_END => entry(&mut self.middle, middle_key(segment)),
+            _ => self.long.entry(segment, self.long.hash(segment)),
+        };
+        *value += 1;
     }
 
     /// Adds 1 to the value of every gathered segment. The batch is empty then.
     #[inline(never)]
-    pub fn count(&mut self, batch: &mut Batch<false>) {
+    pub fn count(&mut self, batch: &mut Batch) {
         self.tiny.count(&mut batch.tiny);
         self.short.count(&mut batch.short);
         self.middle.count(&mut batch.middle);
-        batch.held = 0;
-    }
-
-    /// Finds the values of all gathered segments of a text (see [`Batch::values`]).
-    #[inline]
-    pub fn find(&self, text: &str, batch: &mut Batch<true>) {
-        self.tiny.find_all(&mut batch.tiny, &mut batch.values);
-        self.short.find_all(&mut batch.short, &mut batch.values);
-        self.middle.find_all(&mut batch.middle, &mut batch.values);
-        if batch.long.held > 0 {
-            self.long.find_all(text.as_bytes(), batch);
-        }
     }
 
     /// Return the memory that counting a batch may take in addition to the table.
-    pub(crate) fn growth(&self, batch: &Batch<false>) -> usize {
+    pub(crate) fn growth(&self, batch: &Batch) -> usize {
         self.tiny.growth(batch.tiny.held)
             + self.short.growth(batch.short.held)
             + self.middle.growth(batch.middle.held)
@@ -134,6 +104,14 @@ impl SegmentTable {
     }
 }
 
+#[inline(always)]
+fn entry<K: SegmentKey, const SLOTS: usize>(
+    table: &mut KeyTable<K, u64, SLOTS>,
+    key: K,
+) -> &mut u64 {
+    table.entry(key, table.hash(key))
+}
+
 /// The string of a key. Keys are made from strings only.
 fn as_str(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("a segment is a string")
@@ -151,7 +129,7 @@ mod tests {
         for i in 0..200_000u64 {
             let n = i.wrapping_mul(0x9E37_79B9) % 7_919;
             let segment = format!("{}{n}", "é".repeat((n % 17) as usize));
-            *map.entry(segment.as_bytes()) += 1;
+            map.add(segment.as_bytes());
             *plain.entry(segment).or_insert(0) += 1;
         }
         let mut seen = HashMap::new();

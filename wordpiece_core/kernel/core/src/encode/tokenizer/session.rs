@@ -17,7 +17,7 @@ use crate::encode::bpe::Parts;
 use crate::text::bert::BertRules;
 use crate::text::composed::{Composed, PatternSplitter, Pieces, SpaceSplitter};
 use crate::text::rules::TextRules;
-use crate::text::segment_table::Batch;
+use crate::text::segment_table::Lookups;
 use crate::text::segments::{Each, Segment, SegmentSink};
 
 /// The state of one thread that encodes texts: caches and scratch memory. The caches go back to the tokenizer
@@ -231,7 +231,7 @@ impl Session<'_> {
     ) {
         let Session { tokenizer, caches, scratch, .. } = self;
         let tokenizer = *tokenizer;
-        let batch = &mut caches.batch;
+        let lookups = &mut caches.lookups;
         match source.origins() {
             _ if !tokenizer.is_cached(&segments, source.has_spans()) => {
                 let mut sum = 0.0;
@@ -256,13 +256,13 @@ impl Session<'_> {
                 let cache = &mut caches.spans;
                 segments.gather(
                     source,
-                    batch,
+                    lookups,
                     TakeSpans { tokenizer, cache, scratch, encoding, origins },
                 );
             }
             None => {
                 let taker = TakeIds::new(tokenizer, &mut caches.ids, scratch, encoding);
-                segments.gather(source, batch, taker);
+                segments.gather(source, lookups, taker);
             }
         }
     }
@@ -355,8 +355,8 @@ impl Segments<'_> {
 
     /// Look up the segments of a text in batches, and pass them to `taker`.
     #[inline(never)]
-    fn gather<T: TakeSegments>(&self, source: Source<'_>, batch: &mut Batch<true>, taker: T) {
-        let mut gathering = Gathering::new(source.text, batch, taker);
+    fn gather<T: TakeSegments>(&self, source: Source<'_>, lookups: &mut Lookups, taker: T) {
+        let mut gathering = Gathering::new(source.text, lookups, taker);
         self.split(source, &mut gathering);
         gathering.finish();
     }

@@ -1,23 +1,23 @@
 //! Sinks that encode segments: gathered in batches, looked up in a cache, and written as ids or as tokens with spans.
 
 use super::Tokenizer;
-use super::cache::{ANEW, Cache, HELD, Known, LISTED};
+use super::cache::{Cache, Found, HELD, Known, LISTED, UNCACHED};
 use super::encoding::Encoding;
 use super::source::Origins;
 use super::tokenize::{Scratch, TakenPieces};
 use super::trimming::spaces;
 use crate::encode::bpe::Superwords;
 use crate::encode::unigram::Unigram;
-use crate::text::segment_table::{Batch, MISSING};
+use crate::text::segment_table::Lookups;
 use crate::text::segments::{BlockSegments, Segment, SegmentSink};
 
-/// Writes segments that were looked up in a cache.
+/// Writes segments that are looked up in a cache.
 pub(super) trait TakeSegments {
-    /// Looks up the segments of a batch of a text.
-    fn find(&mut self, text: &str, batch: &mut Batch<true>);
+    /// Return the cache.
+    fn cache(&self) -> &Cache;
 
-    /// Takes the next segment. `found`: its entry in the cache, or [`MISSING`].
-    fn take(&mut self, segment: Segment<'_>, found: u64);
+    /// Take the next segment.
+    fn take(&mut self, segment: Segment<'_>, known: Found);
 
     /// For each gathered word, true if a piece begins with it. None if pieces are not divided into words.
     #[inline(always)]
@@ -29,11 +29,12 @@ pub(super) trait TakeSegments {
     #[inline(always)]
     fn finish(&mut self) {}
 
-    /// Takes the segments of a batch of a text, which have been looked up.
+    /// Take the segments of a text that were gathered.
     #[inline(always)]
-    fn take_all(&mut self, text: &str, batch: &Batch<true>) {
-        for (start, end, found) in batch.values() {
-            self.take(Segment { raw: &text[start..end], start, added: false }, found);
+    fn take_all(&mut self, text: &str, lookups: &Lookups) {
+        for index in 0..lookups.len() {
+            let (segment, known) = self.cache().find(text, lookups, index);
+            self.take(segment, known);
         }
     }
 }
@@ -41,14 +42,14 @@ pub(super) trait TakeSegments {
 /// Gathers the segments of a text, looks them up together, and passes them on in order.
 pub(super) struct Gathering<'a, T: TakeSegments> {
     text: &'a str,
-    batch: &'a mut Batch<true>,
+    lookups: &'a mut Lookups,
     taker: T,
 }
 
 impl<'a, T: TakeSegments> Gathering<'a, T> {
-    pub(super) fn new(text: &'a str, batch: &'a mut Batch<true>, taker: T) -> Self {
-        batch.clear();
-        Gathering { text, batch, taker }
+    pub(super) fn new(text: &'a str, lookups: &'a mut Lookups, taker: T) -> Self {
+        lookups.clear();
+        Gathering { text, lookups, taker }
     }
 
     /// Passes on what is gathered, after which nothing follows.
@@ -60,26 +61,26 @@ impl<'a, T: TakeSegments> Gathering<'a, T> {
     /// Passes on what is gathered.
     #[inline(never)]
     fn flush(&mut self) {
-        let Gathering { text, batch, taker } = self;
-        taker.find(text, batch);
-        taker.take_all(text, batch);
-        batch.clear();
+        let Gathering { text, lookups, taker } = self;
+        lookups.prefetch_long(&taker.cache().segments);
+        taker.take_all(text, lookups);
+        lookups.clear();
     }
 
     #[inline(always)]
     fn push(&mut self, bytes: &[u8], start: usize, end: usize) {
-        if self.batch.is_full() {
+        if self.lookups.is_full() {
             self.flush();
         }
-        self.batch.push(bytes, start, end, |_| {});
+        self.lookups.push(&self.taker.cache().segments, bytes, start, end);
     }
 
     #[inline(always)]
     fn push_block(&mut self, bytes: &[u8], at: usize, block: &BlockSegments) {
-        if self.batch.is_full() {
+        if self.lookups.is_full() {
             self.flush();
         }
-        self.batch.push_block(bytes, at, block.all(), |_| {});
+        self.lookups.push_block(&self.taker.cache().segments, bytes, at, block.all());
     }
 }
 
@@ -131,7 +132,8 @@ impl<T: TakeSegments> SegmentSink for Gathering<'_, T> {
     }
 
     fn added(&mut self, raw: &str) {
-        self.taker.take(Segment { raw, start: 0, added: true }, MISSING);
+        let known = self.taker.cache().find_alone(raw);
+        self.taker.take(Segment { raw, start: 0, added: true }, known);
     }
 }
 
@@ -171,20 +173,19 @@ impl TakeSegments for TakeIds<'_> {
     }
 
     #[inline(always)]
-    fn find(&mut self, text: &str, batch: &mut Batch<true>) {
-        self.cache.find(text, batch);
+    fn cache(&self) -> &Cache {
+        self.cache
     }
 
     #[inline(never)]
-    fn take(&mut self, segment: Segment<'_>, found: u64) {
+    fn take(&mut self, segment: Segment<'_>, known: Found) {
         if let Some(unigram) = self.tokenizer.model.rounding() {
-            return self.take_rounded(unigram, &segment, found);
+            return self.take_rounded(unigram, &segment, known);
         }
-        let known = self.cache.get(&segment, found).unwrap_or_else(|| self.first_seen(&segment));
-        if known.kind() as usize <= HELD {
-            let ids = self.tokenizer.held_ids.unpack(known);
-            self.encoding.push_all(ids[..known.kind() as usize].iter().copied());
-            self.encoding.words += self.tokenizer.held_ids.words(known);
+        let known = known.unwrap_or_else(|hash| self.first_seen(&segment, hash));
+        if known.kind() <= HELD {
+            self.encoding.push_all(known.ids[..known.kind()].iter().copied());
+            self.encoding.words += known.words();
         } else if known.kind() == LISTED {
             self.encoding.push_all(self.cache.items(known).iter().copied());
             self.encoding.words += known.words();
@@ -195,40 +196,47 @@ impl TakeSegments for TakeIds<'_> {
     }
 
     #[inline(always)]
-    fn take_all(&mut self, text: &str, batch: &Batch<true>) {
-        match &self.tokenizer.superwords {
-            None => self.take_batch::<false>(text, batch),
-            Some(superwords) => self.take_words(superwords, text, batch),
+    fn take_all(&mut self, text: &str, lookups: &Lookups) {
+        let tokenizer = self.tokenizer;
+        match (tokenizer.model.rounding(), &tokenizer.superwords) {
+            (Some(unigram), _) => (0..lookups.len()).for_each(|index| {
+                let (segment, known) = self.cache.find(text, lookups, index);
+                self.take_rounded(unigram, &segment, known);
+            }),
+            (None, None) => self.take_gathered::<false>(text, lookups),
+            (None, Some(superwords)) => self.take_words(superwords, text, lookups),
         }
     }
 }
 
 impl TakeIds<'_> {
-    /// Write the ids of a batch. `PIECES`: true to note where pieces of several words begin.
+    /// Write the ids of gathered segments. `PIECES`: true to note where pieces of several words begin.
     #[inline(always)]
-    fn take_batch<const PIECES: bool>(&mut self, text: &str, batch: &Batch<true>) {
-        let held_ids = self.tokenizer.held_ids;
-        let (mut values, mut words, mut left) = (batch.values(), 0, batch.len());
-        while left > 0 {
-            let mut other = None;
+    fn take_gathered<const PIECES: bool>(&mut self, text: &str, lookups: &Lookups) {
+        let (mut next, mut words) = (0, 0);
+        while next < lookups.len() {
             let (first, TakenPieces { begins, starts, .. }) =
                 (self.encoding.end(), &mut self.scratch.pieces);
-            self.encoding.push_each(left, |pushed| {
-                let (start, end, found) = values.next()?;
-                let known = Known(found);
-                if PIECES && begins[batch.len() - left] {
+            let segments = &self.cache.segments;
+            self.encoding.push_each(lookups.len() - next, |pushed| {
+                if PIECES && begins.get(next).is_some_and(|&begins| begins) {
                     starts.push(first + pushed);
                 }
-                left -= 1;
-                if known.kind() as usize > HELD {
-                    other = Some((start, end, found));
+                if next == lookups.len() {
                     return None;
                 }
-                words += held_ids.words(known);
-                Some((held_ids.unpack(known), known.kind() as usize))
+                let known = lookups.short_entry(next, segments)?;
+                if known.kind() > HELD {
+                    return None;
+                }
+                next += 1;
+                words += known.words();
+                Some((known.padded_ids(), known.kind()))
             });
-            if let Some((start, end, found)) = other {
-                self.take(Segment { raw: &text[start..end], start, added: false }, found);
+            if next < lookups.len() {
+                let (segment, known) = self.cache.find(text, lookups, next);
+                self.take(segment, known);
+                next += 1;
             }
         }
         self.encoding.words += words;
@@ -236,9 +244,9 @@ impl TakeIds<'_> {
 
     /// Write the ids of the words of a batch, and merge the tokens of the pieces that have ended.
     #[inline(never)]
-    fn take_words(&mut self, superwords: &Superwords, text: &str, batch: &Batch<true>) {
+    fn take_words(&mut self, superwords: &Superwords, text: &str, lookups: &Lookups) {
         let words = self.encoding.words;
-        self.take_batch::<true>(text, batch);
+        self.take_gathered::<true>(text, lookups);
         self.scratch.pieces.begins.clear();
         self.encoding.words = words;
         self.end_pieces(superwords, false);
@@ -258,21 +266,20 @@ impl TakeIds<'_> {
     }
 
     #[cold]
-    fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
+    fn first_seen(&mut self, segment: &Segment<'_>, hash: u64) -> Known {
         self.tokenizer.tokenize_for_ids(segment, self.scratch);
         let ids = self.scratch.tokens.iter().map(|token| token.id);
         let words = self.scratch.words_with_tokens();
-        match self.tokenizer.held_ids.pack(ids.clone(), words) {
-            Some(known) => self.cache.insert(segment, known),
-            None => self.cache.insert_list(segment, ids, words),
+        match Known::of_ids(ids.clone(), words) {
+            Some(known) => self.cache.insert(segment, hash, known),
+            None => self.cache.insert_list(segment, hash, ids, words),
         }
     }
 
     /// Write the ids of a segment whose tokens may depend on the sum of earlier scores.
     #[inline(always)]
-    fn take_rounded(&mut self, unigram: &Unigram, segment: &Segment<'_>, found: u64) {
-        let known = self.cache.get(segment, found);
-        let known = known.unwrap_or_else(|| self.first_seen_rounded(unigram, segment));
+    fn take_rounded(&mut self, unigram: &Unigram, segment: &Segment<'_>, known: Found) {
+        let known = known.unwrap_or_else(|hash| self.first_seen_rounded(unigram, segment, hash));
         if known.kind() == LISTED && self.push_rounded(known) {
             return;
         }
@@ -300,7 +307,7 @@ impl TakeIds<'_> {
     /// score of a piece and the id of a token. With unknown characters there are more pieces than tokens, or
     /// fewer: the rest is zero. Segments of several words are encoded each time.
     #[cold]
-    fn first_seen_rounded(&mut self, unigram: &Unigram, segment: &Segment<'_>) -> Known {
+    fn first_seen_rounded(&mut self, unigram: &Unigram, segment: &Segment<'_>, hash: u64) -> Known {
         let mut limit = 0.0f32;
         self.tokenizer.find_words(segment, self.scratch);
         self.tokenizer.tokenize_words(self.scratch, |word, scratch, tokens| {
@@ -308,7 +315,7 @@ impl TakeIds<'_> {
         });
         let Scratch { ends, tokens, model, .. } = &*self.scratch;
         if ends.len() != 1 {
-            return self.cache.insert(segment, ANEW);
+            return self.cache.insert(segment, hash, UNCACHED);
         }
         let scores = &model.unigram.added;
         let mut items = vec![limit.to_bits(), tokens.len() as u32];
@@ -316,7 +323,7 @@ impl TakeIds<'_> {
             let score = scores.get(index).copied().unwrap_or_default();
             [score.to_bits(), tokens.get(index).map_or(0, |token| token.id)]
         }));
-        self.cache.insert_list(segment, items.into_iter(), 0)
+        self.cache.insert_list(segment, hash, items.into_iter(), 0)
     }
 }
 
@@ -330,15 +337,15 @@ pub(super) struct TakeSpans<'a> {
 }
 
 impl TakeSegments for TakeSpans<'_> {
-    fn find(&mut self, text: &str, batch: &mut Batch<true>) {
-        self.cache.find(text, batch);
+    fn cache(&self) -> &Cache {
+        self.cache
     }
 
     #[inline(always)]
-    fn take(&mut self, segment: Segment<'_>, found: u64) {
+    fn take(&mut self, segment: Segment<'_>, known: Found) {
         let known = match segment.added {
-            true => ANEW, // an added space has another origin than a space of the text
-            false => self.cache.get(&segment, found).unwrap_or_else(|| self.first_seen(&segment)),
+            true => UNCACHED, // an added space has another origin than a space of the text
+            false => known.unwrap_or_else(|hash| self.first_seen(&segment, hash)),
         };
         if known.kind() != LISTED {
             self.tokenizer.tokenize(&segment, self.scratch);
@@ -356,15 +363,15 @@ impl TakeSegments for TakeSpans<'_> {
 
 impl TakeSpans<'_> {
     #[cold]
-    fn first_seen(&mut self, segment: &Segment<'_>) -> Known {
+    fn first_seen(&mut self, segment: &Segment<'_>, hash: u64) -> Known {
         self.tokenizer.tokenize(segment, self.scratch);
         let words = self.scratch.ends.len();
         if words > 1 {
-            return self.cache.insert(segment, ANEW);
+            return self.cache.insert(segment, hash, UNCACHED);
         }
         let mut items = Vec::with_capacity(3 * self.scratch.tokens.len());
         self.tokenizer.each_span(self.scratch, |_, id, [from, to], _| items.extend([id, from, to]));
-        self.cache.insert_list(segment, items.into_iter(), words)
+        self.cache.insert_list(segment, hash, items.into_iter(), words)
     }
 }
 

@@ -1,13 +1,13 @@
 //! A table of keys of one kind, with open addressing by lines.
 
-use super::batch::{BATCH, Keys, MISSING};
+use super::batch::Keys;
 use super::keys::SegmentKey;
 use crate::base::hash::Seed;
 use crate::base::prefetch::prefetch;
 
 /// A table of one kind of keys, with open addressing by lines, at most three quarters full.
-pub(super) struct KeyTable<K, const SLOTS: usize> {
-    pub(super) lines: Vec<Line<K, SLOTS>>,
+pub(super) struct KeyTable<K, V, const SLOTS: usize> {
+    pub(super) lines: Vec<Line<K, V, SLOTS>>,
     pub(super) held: usize,
     seed: Seed,
 }
@@ -16,23 +16,23 @@ pub(super) struct KeyTable<K, const SLOTS: usize> {
 /// full, in a later line. All keys of a line are compared without branches.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct Line<K, const SLOTS: usize> {
+pub(super) struct Line<K, V, const SLOTS: usize> {
     /// The default, zero, marks an empty slot: a key's length, in its top byte, is never zero. Slots
     /// are filled in order.
     pub(super) keys: [K; SLOTS],
-    pub(super) values: [u64; SLOTS],
+    pub(super) values: [V; SLOTS],
 }
 
-impl<K: SegmentKey, const SLOTS: usize> Default for Line<K, SLOTS> {
+impl<K: SegmentKey, V: Copy + Default, const SLOTS: usize> Default for Line<K, V, SLOTS> {
     fn default() -> Self {
-        Line { keys: [K::default(); SLOTS], values: [0; SLOTS] }
+        Line { keys: [K::default(); SLOTS], values: [V::default(); SLOTS] }
     }
 }
 
-impl<K: SegmentKey, const SLOTS: usize> Line<K, SLOTS> {
+impl<K: SegmentKey, V, const SLOTS: usize> Line<K, V, SLOTS> {
     /// The first slot that holds `key`, or the number of slots.
     #[inline(always)]
-    fn slot_of(&self, key: K) -> usize {
+    pub(super) fn slot_of(&self, key: K) -> usize {
         let mut slot = SLOTS;
         for (at, held) in self.keys.iter().enumerate().rev() {
             slot = if *held == key { at } else { slot };
@@ -41,18 +41,28 @@ impl<K: SegmentKey, const SLOTS: usize> Line<K, SLOTS> {
     }
 
     #[inline(always)]
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.keys[SLOTS - 1] != K::default()
     }
 }
 
-impl<K: SegmentKey, const SLOTS: usize> Default for KeyTable<K, SLOTS> {
+impl<K: SegmentKey, V: Copy + Default, const SLOTS: usize> Default for KeyTable<K, V, SLOTS> {
     fn default() -> Self {
         KeyTable { lines: vec![Line::default(); 1 << 4], held: 0, seed: Seed::random() }
     }
 }
 
-impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
+impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, u64, SLOTS> {
+    /// Adds 1 to the value of every key.
+    #[inline(always)]
+    pub(super) fn count(&mut self, keys: &mut Keys<K>) {
+        let keys = &keys.keys[..std::mem::take(&mut keys.held)];
+        keys.iter().for_each(|&key| self.prefetch(self.hash(key)));
+        keys.iter().for_each(|&key| *self.entry(key, self.hash(key)) += 1);
+    }
+}
+
+impl<K: SegmentKey, V: Copy + Default, const SLOTS: usize> KeyTable<K, V, SLOTS> {
     pub(super) fn memory(&self) -> usize {
         size_of_val(&self.lines[..])
     }
@@ -65,30 +75,54 @@ impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
     /// Return the bytes of a larger table, if `more` keys do not fit.
     pub(super) fn growth(&self, more: usize) -> usize {
         let needed = Self::lines_for(self.held + more);
-        if needed > self.lines.len() { needed * size_of::<Line<K, SLOTS>>() } else { 0 }
+        if needed > self.lines.len() { needed * size_of::<Line<K, V, SLOTS>>() } else { 0 }
     }
 
-    #[inline]
-    pub(super) fn get(&self, key: K) -> Option<u64> {
-        let (at, slot) = self.place(key);
-        self.lines[at].values.get(slot).copied()
+    /// Empties the table, and gives its memory back.
+    pub(super) fn clear(&mut self) {
+        *self = KeyTable { seed: self.seed, ..Self::default() };
     }
 
     #[inline(always)]
-    pub(super) fn entry(&mut self, key: K) -> &mut u64 {
-        let (mut at, mut slot) = self.place(key);
+    pub(super) fn hash(&self, key: K) -> u64 {
+        key.hash(self.seed)
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, key: K, hash: u64) -> Option<&V> {
+        let at = hash as usize & (self.lines.len() - 1);
+        let line = &self.lines[at];
+        // The slot of a key is unpredictable. It is computed from a mask: compilers make branches of comparisons.
+        let slots = line.keys.iter().enumerate();
+        let mask = slots.fold(0, |mask, (slot, held)| mask | u32::from(*held == key) << slot);
+        let slot = mask.trailing_zeros() as usize;
+        if slot < SLOTS {
+            return Some(&line.values[slot]);
+        }
+        if line.is_full() { self.get_later(key, hash) } else { None }
+    }
+
+    #[inline(never)]
+    fn get_later(&self, key: K, hash: u64) -> Option<&V> {
+        let (at, slot) = self.place(key, hash);
+        self.lines[at].values.get(slot)
+    }
+
+    #[inline(always)]
+    pub(super) fn entry(&mut self, key: K, hash: u64) -> &mut V {
+        let (mut at, mut slot) = self.place(key, hash);
         if slot == SLOTS {
-            (at, slot) = self.insert(key, at);
+            (at, slot) = self.insert(key, hash, at);
         }
         &mut self.lines[at].values[slot % SLOTS]
     }
 
     /// Puts a key in that is not there. `at`: the line where it belongs.
     #[cold]
-    pub(super) fn insert(&mut self, key: K, mut at: usize) -> (usize, usize) {
+    pub(super) fn insert(&mut self, key: K, hash: u64, mut at: usize) -> (usize, usize) {
         if Self::lines_for(self.held + 1) > self.lines.len() {
             self.grow();
-            (at, _) = self.place(key);
+            (at, _) = self.place(key, hash);
         }
         self.held += 1;
         let slot = self.lines[at].slot_of(K::default());
@@ -96,35 +130,18 @@ impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
         (at, slot)
     }
 
+    /// Asks for the memory of the line where a key with this hash belongs, without waiting for it.
     #[inline(always)]
-    pub(super) fn count<const IN_ORDER: bool>(&mut self, keys: &mut Keys<K, IN_ORDER>) {
-        let keys = &keys.keys[..std::mem::take(&mut keys.held)];
-        keys.iter().for_each(|&key| self.prefetch(key));
-        keys.iter().for_each(|&key| *self.entry(key) += 1);
-    }
-
-    #[inline(always)]
-    pub(super) fn find_all(&self, keys: &mut Keys<K, true>, values: &mut [u64; BATCH]) {
-        let held = std::mem::take(&mut keys.held);
-        let keys_held = &keys.keys[..held];
-        keys_held.iter().for_each(|&key| self.prefetch(key));
-        for (&key, &place) in keys_held.iter().zip(&keys.places) {
-            values[place as usize] = self.get(key).unwrap_or(MISSING);
-        }
-    }
-
-    /// Asks for the memory of the line where `key` belongs, without waiting for it.
-    #[inline(always)]
-    pub(super) fn prefetch(&self, key: K) {
-        prefetch(&self.lines[key.hash(self.seed) as usize & (self.lines.len() - 1)]);
+    pub(super) fn prefetch(&self, hash: u64) {
+        prefetch(&self.lines[hash as usize & (self.lines.len() - 1)]);
     }
 
     /// The line that holds `key` and the slot in it; or the line where it belongs, and the number of
     /// slots.
     #[inline(always)]
-    pub(super) fn place(&self, key: K) -> (usize, usize) {
+    pub(super) fn place(&self, key: K, hash: u64) -> (usize, usize) {
         let mask = self.lines.len() - 1;
-        let mut at = key.hash(self.seed) as usize & mask;
+        let mut at = hash as usize & mask;
         loop {
             let line = &self.lines[at];
             let slot = line.slot_of(key);
@@ -142,7 +159,7 @@ impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
         for line in old {
             for (key, value) in line.keys.into_iter().zip(line.values) {
                 if key != K::default() {
-                    let (at, _) = self.place(key);
+                    let (at, _) = self.place(key, self.hash(key));
                     let slot = self.lines[at].slot_of(K::default());
                     self.lines[at].keys[slot] = key;
                     self.lines[at].values[slot] = value;
@@ -151,7 +168,7 @@ impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, SLOTS> {
         }
     }
 
-    pub(super) fn for_each(&self, mut each: impl FnMut(K, u64)) {
+    pub(super) fn for_each(&self, mut each: impl FnMut(K, V)) {
         for line in &self.lines {
             let held = line.keys.iter().zip(&line.values).filter(|(key, _)| **key != K::default());
             held.for_each(|(&key, &value)| each(key, value));
@@ -169,11 +186,12 @@ mod tests {
         let keys: Vec<K> = keys.collect();
         let mut found: Vec<usize> = (0..9)
             .map(|_| {
-                let mut table = KeyTable::<K, SLOTS>::default();
-                keys.iter().for_each(|&key| *table.entry(key) += 1);
+                let mut table = KeyTable::<K, u64, SLOTS>::default();
+                keys.iter().for_each(|&key| *table.entry(key, table.hash(key)) += 1);
                 let mask = table.lines.len() - 1;
-                let begin = |key: K| key.hash(table.seed) as usize;
-                let looked_at = |key| (table.place(key).0.wrapping_sub(begin(key)) & mask) + 1;
+                let begin = |key: K| table.hash(key) as usize;
+                let looked_at =
+                    |key| (table.place(key, table.hash(key)).0.wrapping_sub(begin(key)) & mask) + 1;
                 keys.iter().map(|&key| looked_at(key)).sum()
             })
             .collect();
@@ -200,8 +218,8 @@ mod tests {
     #[test]
     fn nobody_knows_where_the_keys_of_a_table_are() {
         let hashes = || {
-            let table = KeyTable::<u128, 2>::default();
-            [1u128 << 120, 3 << 64, 5].map(|key| key.hash(table.seed))
+            let table = KeyTable::<u128, u64, 2>::default();
+            [1u128 << 120, 3 << 64, 5].map(|key| table.hash(key))
         };
         assert_ne!(hashes(), hashes());
     }

@@ -4,21 +4,20 @@ use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
 
-use super::batch::{Batch, MISSING};
 use super::key_table::KeyTable;
 use super::keys::LongKey;
 use crate::base::prefetch::prefetch;
 
 /// A map from long segments to numbers.
 #[derive(Default)]
-pub(super) struct LongTable {
-    slots: KeyTable<LongKey, 2>,
+pub(super) struct LongTable<V: Copy + Default> {
+    slots: KeyTable<LongKey, V, 2>,
     /// The bytes of all segments.
     bytes: Vec<u8>,
     state: RandomState,
 }
 
-impl LongTable {
+impl<V: Copy + Default> LongTable<V> {
     pub(super) fn len(&self) -> usize {
         self.slots.held
     }
@@ -42,25 +41,36 @@ impl LongTable {
         self.bytes.len()
     }
 
-    pub(super) fn get(&self, segment: &[u8]) -> Option<u64> {
-        self.find(segment).ok().map(|(line, slot)| self.slots.lines[line].values[slot])
+    /// Empties the table, and gives its memory back.
+    pub(super) fn clear(&mut self) {
+        *self = LongTable { state: self.state.clone(), ..Self::default() };
     }
 
-    /// The value of a segment, which is 0 if it was not in the table.
-    pub(super) fn entry(&mut self, segment: &[u8]) -> &mut u64 {
-        let (line, slot) = self.find(segment).unwrap_or_else(|(key, line)| {
+    /// Return the hash of a segment, at least 1.
+    #[inline(always)]
+    pub(super) fn hash(&self, segment: &[u8]) -> u64 {
+        self.state.hash_one(segment).max(1)
+    }
+
+    pub(super) fn get(&self, segment: &[u8], hash: u64) -> Option<&V> {
+        self.find(segment, hash).ok().map(|(line, slot)| &self.slots.lines[line].values[slot])
+    }
+
+    /// The value of a segment, which is the default if it was not in the table.
+    pub(super) fn entry(&mut self, segment: &[u8], hash: u64) -> &mut V {
+        let (line, slot) = self.find(segment, hash).unwrap_or_else(|(key, line)| {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(segment);
-            self.slots.insert(LongKey { start, ..key }, line)
+            self.slots.insert(LongKey { start, ..key }, key.hash, line)
         });
         &mut self.slots.lines[line].values[slot]
     }
 
     /// The line and the slot of a segment; if it is not in the table, the key and the line where it belongs.
-    fn find(&self, segment: &[u8]) -> Result<(usize, usize), (LongKey, usize)> {
-        let mut key = self.key(segment);
+    fn find(&self, segment: &[u8], hash: u64) -> Result<(usize, usize), (LongKey, usize)> {
+        let mut key = LongKey { hash, length: segment.len(), start: 0 };
         loop {
-            let (line, slot) = self.slots.place(key);
+            let (line, slot) = self.slots.place(key, key.hash);
             let Some(held) = self.slots.lines[line].keys.get(slot) else { return Err((key, line)) };
             if self.segment(held) == segment {
                 return Ok((line, slot));
@@ -69,9 +79,20 @@ impl LongTable {
         }
     }
 
+    /// Ask for the memory of the slot of a segment, without waiting for it.
     #[inline(always)]
-    fn key(&self, segment: &[u8]) -> LongKey {
-        LongKey { hash: self.state.hash_one(segment).max(1), length: segment.len(), start: 0 }
+    pub(super) fn prefetch(&self, hash: u64) {
+        self.slots.prefetch(hash);
+    }
+
+    /// Ask for the bytes of a segment, without waiting for them. Its slot has been prefetched.
+    #[inline(always)]
+    pub(super) fn prefetch_bytes(&self, length: usize, hash: u64) {
+        let (line, slot) = self.slots.place(LongKey { hash, length, start: 0 }, hash);
+        if let Some(held) = self.slots.lines[line].keys.get(slot) {
+            let segment = self.segment(held);
+            segment.first().into_iter().chain(segment.last()).for_each(prefetch);
+        }
     }
 
     #[inline(always)]
@@ -79,38 +100,8 @@ impl LongTable {
         &self.bytes[key.start..key.start + key.length]
     }
 
-    /// Find the values of the long segments of a batch. Slots, and then bytes, are prefetched for all of them.
-    #[inline(never)]
-    pub(super) fn find_all(&self, text: &[u8], batch: &mut Batch<true>) {
-        let Batch { long, bounds, values, .. } = batch;
-        let held = std::mem::take(&mut long.held);
-        let (keys, places) = (&mut long.keys[..held], &long.places[..held]);
-        for (key, &place) in keys.iter_mut().zip(places) {
-            let (start, end) = bounds[place as usize];
-            *key = self.key(&text[start..end]);
-            self.slots.prefetch(*key);
-        }
-        for (key, &place) in keys.iter_mut().zip(places) {
-            let (line, slot) = self.slots.place(*key);
-            let line = &self.slots.lines[line];
-            values[place as usize] = line.values.get(slot).copied().unwrap_or(MISSING);
-            if let Some(&held) = line.keys.get(slot) {
-                *key = held;
-                let segment = self.segment(key);
-                segment.first().into_iter().chain(segment.last()).for_each(prefetch);
-            }
-        }
-        for (key, &place) in keys.iter().zip(places) {
-            let (start, end) = bounds[place as usize];
-            let value = &mut values[place as usize];
-            if *value != MISSING && self.segment(key) != &text[start..end] {
-                *value = self.get(&text[start..end]).unwrap_or(MISSING);
-            }
-        }
-    }
-
     /// Call `each` with every segment and its value.
-    pub(super) fn for_each(&self, mut each: impl FnMut(&[u8], u64)) {
+    pub(super) fn for_each(&self, mut each: impl FnMut(&[u8], V)) {
         self.slots.for_each(|key, value| each(self.segment(&key), value));
     }
 }
@@ -123,25 +114,13 @@ mod tests {
     fn segments_with_the_same_hash_are_found() {
         let segments: Vec<[u8; 40]> = (0..20).map(|byte| [byte; 40]).collect();
         let mut table = LongTable::default();
-        let key = |table: &LongTable| table.key(&segments[0]);
-        for (other, value) in segments[1..19].iter().zip(1..) {
-            // Each of them is put where the first segment, and segments with its hash, are looked for.
-            let (key, line) = table.find(&segments[0]).expect_err("it is not in the table");
-            let start = table.bytes.len();
-            table.bytes.extend_from_slice(other);
-            let (line, slot) = table.slots.insert(LongKey { start, ..key }, line);
-            table.slots.lines[line].values[slot] = value;
+        let hash = table.hash(&segments[0]);
+        for (segment, value) in segments[..19].iter().zip(1..) {
+            *table.entry(segment, hash) = value;
         }
-        assert_eq!(table.get(&segments[0]), None);
-        *table.entry(&segments[0]) = 100;
-        *table.entry(&segments[19]) = 200;
-        assert_eq!([0, 19].map(|at| table.get(&segments[at])), [Some(100), Some(200)]);
-        assert_eq!((table.len(), key(&table).length), (20, 40));
-        let mut batch = Batch::default();
-        let text = segments.concat();
-        (0..20).for_each(|at| batch.push(&text, 40 * at, 40 * at + 40, |_| {}));
-        table.find_all(&text, &mut batch);
-        let found: Vec<u64> = batch.values().map(|(.., value)| value).collect();
-        assert_eq!((found[0], found[19]), (100, 200));
+        for (segment, value) in segments.iter().zip(1..) {
+            assert_eq!(table.get(segment, hash).copied(), (value < 20).then_some(value));
+        }
+        assert_eq!(table.len(), 19);
     }
 }

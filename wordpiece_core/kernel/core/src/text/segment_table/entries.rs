@@ -1,0 +1,262 @@
+//! A hash table from segments to entries of any type, and the segments of a text that are looked up in it in order.
+
+use std::ops::Range;
+
+use super::batch::{BATCH, BLOCK_SEGMENTS};
+use super::key_table::KeyTable;
+use super::keys::{MIDDLE_END, MiddleKey, SHORT, SHORT_END, first_block, middle_key, short_key};
+use super::long_table::LongTable;
+use crate::text::segments::Bounds;
+
+/// The length of the longest segments that a table holds, in bytes.
+pub(crate) const LONGEST: usize = 1024;
+
+/// A map from segments of up to [`LONGEST`] bytes to entries.
+#[derive(Default)]
+pub(crate) struct EntryTable<V: Copy + Default> {
+    short: KeyTable<u128, V, 2>,
+    middle: KeyTable<MiddleKey, V, 2>,
+    long: LongTable<V>,
+}
+
+impl<V: Copy + Default> EntryTable<V> {
+    /// The memory that the table takes, in bytes, keys and free slots included.
+    pub(crate) fn memory(&self) -> usize {
+        self.short.memory() + self.middle.memory() + self.long.memory()
+    }
+
+    /// The memory that the table may take while a segment of `length` bytes is inserted: a larger table
+    /// is filled before the old one is dropped.
+    pub(crate) fn memory_to_insert(&self, length: usize) -> usize {
+        let more = match length {
+            0..SHORT_END => self.short.growth(1),
+            SHORT_END..MIDDLE_END => self.middle.growth(1),
+            _ => self.long.growth(length),
+        };
+        self.memory() + more
+    }
+
+    /// Empties the table, and gives its memory back. The hashes of segments stay the same.
+    pub(crate) fn clear(&mut self) {
+        self.short.clear();
+        self.middle.clear();
+        self.long.clear();
+    }
+
+    /// Return the hash of a segment.
+    pub(crate) fn hash(&self, segment: &[u8]) -> u64 {
+        match segment.len() {
+            0..SHORT_END => self.short.hash(short_key(first_block(segment, 0), segment.len())),
+            SHORT_END..MIDDLE_END => self.middle.hash(middle_key(segment)),
+            _ => self.long.hash(segment),
+        }
+    }
+
+    /// The entry of a segment with this hash, if it is in the table.
+    pub(crate) fn get(&self, segment: &[u8], hash: u64) -> Option<&V> {
+        match segment.len() {
+            0..SHORT_END => self.short.get(short_key(first_block(segment, 0), segment.len()), hash),
+            SHORT_END..MIDDLE_END => self.middle.get(middle_key(segment), hash),
+            _ => self.long.get(segment, hash),
+        }
+    }
+
+    /// Insert a segment with this hash, or replace its entry.
+    pub(crate) fn insert(&mut self, segment: &[u8], hash: u64, entry: V) {
+        *match segment.len() {
+            0..SHORT_END => {
+                self.short.entry(short_key(first_block(segment, 0), segment.len()), hash)
+            }
+            SHORT_END..MIDDLE_END => self.middle.entry(middle_key(segment), hash),
+            _ => self.long.entry(segment, hash),
+        } = entry;
+    }
+}
+
+/// Segments of a text that are looked up together: their slots are prefetched when they are gathered.
+pub(crate) struct Lookups {
+    segments: [Gathered; BATCH],
+    held: usize,
+    /// The places of the segments of more than 31 bytes.
+    long: [u8; BATCH],
+    held_long: usize,
+}
+
+/// A segment of a text.
+#[derive(Clone, Copy, Default)]
+struct Gathered {
+    /// The key of a segment of up to 15 bytes; [`LONGER`] and the hash of another one.
+    key: u128,
+    start: usize,
+    end: usize,
+}
+
+/// No key of up to 15 bytes is as large.
+const LONGER: u128 = 0xFF << 120;
+
+impl Default for Lookups {
+    fn default() -> Self {
+        let segments = [Gathered::default(); BATCH];
+        Lookups { segments, held: 0, long: [0; BATCH], held_long: 0 }
+    }
+}
+
+impl Gathered {
+    #[inline(always)]
+    fn is_longer(&self) -> bool {
+        self.key >= LONGER
+    }
+
+    #[inline(always)]
+    fn hash<V: Copy + Default>(&self, table: &EntryTable<V>) -> u64 {
+        if self.is_longer() { self.key as u64 } else { table.short.hash(self.key) }
+    }
+}
+
+impl Lookups {
+    /// Return true if the segments of a block might not fit.
+    #[inline(always)]
+    pub(crate) fn is_full(&self) -> bool {
+        self.held > BATCH - BLOCK_SEGMENTS
+    }
+
+    /// Return the number of segments.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.held
+    }
+
+    /// Gather the segments of a block. There must be room for them.
+    ///
+    /// # Arguments
+    ///
+    /// * `table` - The table that they will be looked up in.
+    /// * `bytes` - The bytes of a text, which may continue after it.
+    /// * `at` - The offset of the block.
+    /// * `bounds` - The bounds of the segments.
+    #[inline(always)]
+    pub(crate) fn push_block<V: Copy + Default>(
+        &mut self,
+        table: &EntryTable<V>,
+        bytes: &[u8],
+        at: usize,
+        mut bounds: Bounds,
+    ) {
+        let mut held = self.held; // not in memory as long as the loop runs
+        while let Some((start, end)) = bounds.pop(at) {
+            self.put(held, table, bytes, start, end);
+            held += 1;
+        }
+        self.held = held;
+    }
+
+    /// Gather the segment `bytes[start..end]`. There must be room for it.
+    #[inline(always)]
+    pub(crate) fn push<V: Copy + Default>(
+        &mut self,
+        table: &EntryTable<V>,
+        bytes: &[u8],
+        start: usize,
+        end: usize,
+    ) {
+        self.put(self.held, table, bytes, start, end);
+        self.held += 1;
+    }
+
+    #[inline(always)]
+    fn put<V: Copy + Default>(
+        &mut self,
+        place: usize,
+        table: &EntryTable<V>,
+        bytes: &[u8],
+        start: usize,
+        end: usize,
+    ) {
+        let length = end - start;
+        let key = if length > SHORT {
+            self.longer_key(place, table, &bytes[start..end])
+        } else {
+            let key = short_key(first_block(bytes, start), length);
+            table.short.prefetch(table.short.hash(key));
+            key
+        };
+        self.segments[place % BATCH] = Gathered { key, start, end };
+    }
+
+    #[inline(never)]
+    fn longer_key<V: Copy + Default>(
+        &mut self,
+        place: usize,
+        table: &EntryTable<V>,
+        segment: &[u8],
+    ) -> u128 {
+        let hash = if segment.len() < MIDDLE_END {
+            let hash = table.middle.hash(middle_key(segment));
+            table.middle.prefetch(hash);
+            hash
+        } else if segment.len() <= LONGEST {
+            let hash = table.long.hash(segment);
+            table.long.prefetch(hash);
+            self.long[self.held_long % BATCH] = place as u8;
+            self.held_long += 1;
+            hash
+        } else {
+            0
+        };
+        LONGER | u128::from(hash)
+    }
+
+    /// Prefetch the bytes of the long segments of `table`.
+    #[inline(always)]
+    pub(crate) fn prefetch_long<V: Copy + Default>(&self, table: &EntryTable<V>) {
+        for &place in self.long.iter().take(self.held_long) {
+            let segment = &self.segments[place as usize % BATCH];
+            table.long.prefetch_bytes(segment.end - segment.start, segment.hash(table));
+        }
+    }
+
+    /// Return the entry of the segment with this index. None if it is longer than 15 bytes, or not in the table.
+    #[inline(always)]
+    pub(crate) fn short_entry<'t, V: Copy + Default>(
+        &self,
+        index: usize,
+        table: &'t EntryTable<V>,
+    ) -> Option<&'t V> {
+        let segment = &self.segments[index % BATCH];
+        if segment.is_longer() {
+            return None;
+        }
+        table.short.get(segment.key, table.short.hash(segment.key))
+    }
+
+    /// Return the entry of the segment of `bytes` with this index. None if it is not in the table.
+    #[inline(always)]
+    pub(crate) fn entry<'t, V: Copy + Default>(
+        &self,
+        index: usize,
+        table: &'t EntryTable<V>,
+        bytes: &[u8],
+    ) -> Option<&'t V> {
+        let segment = &self.segments[index % BATCH];
+        if !segment.is_longer() {
+            return self.short_entry(index, table);
+        }
+        table.get(&bytes[segment.start..segment.end], segment.hash(table))
+    }
+
+    /// Return the range of the segment with this index, and its hash in `table`.
+    #[inline(always)]
+    pub(crate) fn segment<V: Copy + Default>(
+        &self,
+        index: usize,
+        table: &EntryTable<V>,
+    ) -> (Range<usize>, u64) {
+        let segment = &self.segments[index % BATCH];
+        (segment.start..segment.end, segment.hash(table))
+    }
+
+    /// Forget all segments.
+    pub(crate) fn clear(&mut self) {
+        (self.held, self.held_long) = (0, 0);
+    }
+}
