@@ -225,7 +225,7 @@ impl TakeIds<'_> {
                 if next == lookups.len() {
                     return None;
                 }
-                let known = lookups.short_entry(next, segments)?;
+                let known = lookups.entry(next, segments, text.as_bytes())?;
                 if known.kind() > HELD {
                     return None;
                 }

@@ -54,9 +54,16 @@ impl<V: Copy + Default> EntryTable<V> {
 
     /// The entry of a segment with this hash, if it is in the table.
     pub(crate) fn get(&self, segment: &[u8], hash: u64) -> Option<&V> {
+        if segment.len() < SHORT_END {
+            return self.short.get(short_key(first_block(segment, 0), segment.len()), hash);
+        }
+        self.longer_entry(segment, hash)
+    }
+
+    #[inline(never)]
+    fn longer_entry(&self, segment: &[u8], hash: u64) -> Option<&V> {
         match segment.len() {
-            0..SHORT_END => self.short.get(short_key(first_block(segment, 0), segment.len()), hash),
-            SHORT_END..MIDDLE_END => self.middle.get(middle_key(segment), hash),
+            ..MIDDLE_END => self.middle.get(middle_key(segment), hash),
             _ => self.long.get(segment, hash),
         }
     }
@@ -215,20 +222,6 @@ impl Lookups {
         }
     }
 
-    /// Return the entry of the segment with this index. None if it is longer than 15 bytes, or not in the table.
-    #[inline(always)]
-    pub(crate) fn short_entry<'t, V: Copy + Default>(
-        &self,
-        index: usize,
-        table: &'t EntryTable<V>,
-    ) -> Option<&'t V> {
-        let segment = &self.segments[index % BATCH];
-        if segment.is_longer() {
-            return None;
-        }
-        table.short.get(segment.key, table.short.hash(segment.key))
-    }
-
     /// Return the entry of the segment of `bytes` with this index. None if it is not in the table.
     #[inline(always)]
     pub(crate) fn entry<'t, V: Copy + Default>(
@@ -238,10 +231,10 @@ impl Lookups {
         bytes: &[u8],
     ) -> Option<&'t V> {
         let segment = &self.segments[index % BATCH];
-        if !segment.is_longer() {
-            return self.short_entry(index, table);
+        if segment.is_longer() {
+            return table.longer_entry(&bytes[segment.start..segment.end], segment.hash(table));
         }
-        table.get(&bytes[segment.start..segment.end], segment.hash(table))
+        table.short.get(segment.key, table.short.hash(segment.key))
     }
 
     /// Return the range of the segment with this index, and its hash in `table`.
