@@ -91,7 +91,7 @@ impl Cache {
         lookups: &Lookups,
         index: usize,
     ) -> (Segment<'t>, Found) {
-        let (range, hash) = lookups.segment(index, &self.segments);
+        let (range, hash) = lookups.segment(index);
         let segment = Segment { raw: &text[range.clone()], start: range.start, added: false };
         if range.len() > LONGEST {
             return (segment, Ok(UNCACHED));

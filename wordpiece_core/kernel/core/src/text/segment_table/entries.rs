@@ -92,10 +92,10 @@ pub(crate) struct Lookups {
 /// A segment of a text.
 #[derive(Clone, Copy, Default)]
 struct Gathered {
-    /// The key of a segment of up to 15 bytes; [`LONGER`] and the hash of another one.
+    /// The key of a segment of up to 15 bytes, which ends with its length; [`LONGER`] and the length of another one.
     key: u128,
     start: usize,
-    end: usize,
+    hash: u64,
 }
 
 /// No key of up to 15 bytes is as large.
@@ -111,12 +111,13 @@ impl Default for Lookups {
 impl Gathered {
     #[inline(always)]
     fn is_longer(&self) -> bool {
-        self.key >= LONGER
+        (self.key >> 64) as u64 >= (LONGER >> 64) as u64
     }
 
     #[inline(always)]
-    fn hash<V: Copy + Default>(&self, table: &EntryTable<V>) -> u64 {
-        if self.is_longer() { self.key as u64 } else { table.short.hash(self.key) }
+    fn range(&self) -> Range<usize> {
+        let length = if self.is_longer() { self.key as usize } else { (self.key >> 120) as usize };
+        self.start..self.start + length
     }
 }
 
@@ -180,24 +181,25 @@ impl Lookups {
         end: usize,
     ) {
         let length = end - start;
-        let key = if length > SHORT {
-            self.longer_key(place, table, &bytes[start..end])
+        let (key, hash) = if length > SHORT {
+            (LONGER | length as u128, self.longer_hash(place, table, &bytes[start..end]))
         } else {
             let key = short_key(first_block(bytes, start), length);
-            table.short.prefetch(table.short.hash(key));
-            key
+            let hash = table.short.hash(key);
+            table.short.prefetch(hash);
+            (key, hash)
         };
-        self.segments[place % BATCH] = Gathered { key, start, end };
+        self.segments[place % BATCH] = Gathered { key, start, hash };
     }
 
     #[inline(never)]
-    fn longer_key<V: Copy + Default>(
+    fn longer_hash<V: Copy + Default>(
         &mut self,
         place: usize,
         table: &EntryTable<V>,
         segment: &[u8],
-    ) -> u128 {
-        let hash = if segment.len() < MIDDLE_END {
+    ) -> u64 {
+        if segment.len() < MIDDLE_END {
             let hash = table.middle.hash(middle_key(segment));
             table.middle.prefetch(hash);
             hash
@@ -209,8 +211,7 @@ impl Lookups {
             hash
         } else {
             0
-        };
-        LONGER | u128::from(hash)
+        }
     }
 
     /// Prefetch the bytes of the long segments of `table`.
@@ -218,7 +219,7 @@ impl Lookups {
     pub(crate) fn prefetch_long<V: Copy + Default>(&self, table: &EntryTable<V>) {
         for &place in self.long.iter().take(self.held_long) {
             let segment = &self.segments[place as usize % BATCH];
-            table.long.prefetch_bytes(segment.end - segment.start, segment.hash(table));
+            table.long.prefetch_bytes(segment.range().len(), segment.hash);
         }
     }
 
@@ -232,20 +233,16 @@ impl Lookups {
     ) -> Option<&'t V> {
         let segment = &self.segments[index % BATCH];
         if segment.is_longer() {
-            return table.longer_entry(&bytes[segment.start..segment.end], segment.hash(table));
+            return table.longer_entry(&bytes[segment.range()], segment.hash);
         }
-        table.short.get(segment.key, table.short.hash(segment.key))
+        table.short.get(segment.key, segment.hash)
     }
 
-    /// Return the range of the segment with this index, and its hash in `table`.
+    /// Return the range of the segment with this index, and its hash.
     #[inline(always)]
-    pub(crate) fn segment<V: Copy + Default>(
-        &self,
-        index: usize,
-        table: &EntryTable<V>,
-    ) -> (Range<usize>, u64) {
+    pub(crate) fn segment(&self, index: usize) -> (Range<usize>, u64) {
         let segment = &self.segments[index % BATCH];
-        (segment.start..segment.end, segment.hash(table))
+        (segment.range(), segment.hash)
     }
 
     /// Forget all segments.
