@@ -56,7 +56,7 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/lint-imports
 	cd wordpiece_core/kernel && cargo fmt --all --check
 	cd wordpiece_core/kernel && cargo clippy --locked --workspace --all-targets -- -D warnings
-	cd wordpiece_core/kernel && cargo clippy --locked -p wordpiece-core --no-default-features -- -D warnings
+	cd wordpiece_core/kernel && cargo clippy --locked -p wordpiece-core --no-default-features --all-targets -- -D warnings
 	cd wordpiece_core/kernel && cargo clippy --locked --workspace --all-targets --features wordpiece-kernel/python -- -D warnings
 	cd wordpiece_core/kernel && cargo test --locked --workspace  # integer overflow is an error here
 

@@ -19,7 +19,7 @@ pub use crate::{
         runs::{PairLevels, Runs},
         splits::{
             PairCount, PairCounter, PairCounts, Place, SymbolCounts, add_pair, count_symbols,
-            pair_hash,
+            pair_partition,
         },
         tokens::no_token,
         trainer::Candidate,

@@ -12,7 +12,7 @@ use super::table::{Bits, Column, Count, Offset, table};
 use super::{batch, column, list, offsets, strings, to_int64};
 use wordpiece_core::internals::{
     Candidate, Losses, PairCount, PairCounter, PairCounts, Place, RunSizes, SampledRun,
-    SymbolCounts, Uses, add_pair, no_token, pair_hash,
+    SymbolCounts, Uses, add_pair, no_token, pair_partition,
 };
 use wordpiece_core::train::{Merge, Splits};
 use wordpiece_core::{Error, Result};
@@ -262,8 +262,7 @@ pub fn partitioned_pairs(
 ) -> Result<Vec<(usize, RecordBatch)>> {
     let mut parts = vec![Vec::new(); partitions.max(1)];
     for (pair, count) in pairs {
-        let partition = (pair_hash(pair) >> 32) as usize % parts.len();
-        parts[partition].push((pair, count));
+        parts[pair_partition(pair, partitions)].push((pair, count));
     }
     let some = parts.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
     some.map(|(partition, rows)| Ok((partition, sorted_pairs(rows)?))).collect()

@@ -63,6 +63,12 @@ impl Seed {
     }
 }
 
+/// Return the partition of a key with this hash, from 0 to `partitions - 1`, by the upper bits of the hash. The
+/// hash must be the same on all workers of a job.
+pub fn partition(hash: u64, partitions: usize) -> usize {
+    (hash >> 32) as usize % partitions.max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

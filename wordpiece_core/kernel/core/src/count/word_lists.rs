@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 
 use crate::base::error::{Error, Result};
 use crate::base::sums::add;
+use crate::text::utf8::first_bytes;
 
 /// A list of words with counts. The text of all words is one string.
 #[derive(Default)]
@@ -34,7 +35,8 @@ impl WordList {
 
     /// Appends a word with its count.
     pub fn push(&mut self, word: &str, count: u64) {
-        let row = WordRow { head: head(word), start: self.text.len(), len: word.len(), count };
+        let row =
+            WordRow { head: first_bytes(word), start: self.text.len(), len: word.len(), count };
         self.text.push_str(word);
         self.rows.push(row);
     }
@@ -95,26 +97,14 @@ fn compare(text: &str, a: &WordRow, b: &WordRow) -> Ordering {
     a.head.cmp(&b.head).then_with(|| word(text, a).cmp(word(text, b)))
 }
 
-fn head(word: &str) -> u64 {
-    let bytes = word.as_bytes();
-    bytes.first_chunk().map_or_else(
-        || {
-            let mut block = [0; 8];
-            block[..bytes.len()].copy_from_slice(bytes);
-            u64::from_be_bytes(block)
-        },
-        |chunk| u64::from_be_bytes(*chunk),
-    )
-}
-
-/// The partition that a word belongs to, from 0 to `partitions - 1`. It depends on the word alone.
+/// The partition that a word belongs to, from 0 to `partitions - 1`, by the lower bits of its hash: the upper bits
+/// decide whether it is in a sample.
 pub fn partition(word: &str, partitions: usize) -> usize {
     (fingerprint(word) % partitions.max(1) as u64) as usize
 }
 
 /// Return true if a word is in a sample of about one of `every` words. That depends on the word alone.
 pub fn is_drawn(word: &str, every: u64) -> bool {
-    // The upper bits are used, since the lower ones choose the partition of a word.
     (fingerprint(word) >> 32).is_multiple_of(every.max(1))
 }
 
@@ -159,7 +149,7 @@ pub fn side_by_side<'a, L>(mut lists: Vec<L>) -> impl Iterator<Item = (&'a str, 
 where
     L: Iterator<Item = (&'a str, u64)>,
 {
-    let cursor = |(word, count), list| Cursor { head: head(word), word, count, list };
+    let cursor = |(word, count), list| Cursor { head: first_bytes(word), word, count, list };
     let mut heap = BinaryHeap::with_capacity(lists.len());
     for (number, list) in lists.iter_mut().enumerate() {
         heap.extend(list.next().map(|row| cursor(row, number)));

@@ -16,7 +16,7 @@ mod joined;
 mod masks;
 mod piece;
 mod regex;
-#[cfg(test)]
+#[cfg(all(test, feature = "onig"))] // the oracle
 mod tests;
 
 use self::block::is_letter_lead;

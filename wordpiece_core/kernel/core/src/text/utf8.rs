@@ -50,6 +50,17 @@ pub fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// Return the first eight bytes of a string as a number. Numbers that differ have the order of the strings.
+pub(crate) fn first_bytes(text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let padded = || {
+        let mut block = [0; 8];
+        block[..bytes.len()].copy_from_slice(bytes);
+        block
+    };
+    u64::from_be_bytes(bytes.first_chunk().copied().unwrap_or_else(padded))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

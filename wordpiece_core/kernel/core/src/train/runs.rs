@@ -12,6 +12,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
 use crate::base::error::{Error, Result};
+use crate::base::hash;
 use crate::base::sums::add;
 use crate::train::splits::{Place, Splits};
 
@@ -144,8 +145,8 @@ impl Runs {
         let table = std::mem::take(self);
         let mut of_partition = vec![Vec::new(); partitions];
         for run in 0..table.counts.len() {
-            let partition = (run_hash(&table.symbols[table.span(run)]) >> 32) % partitions as u64;
-            of_partition[partition as usize].push(run);
+            let hash = run_hash(&table.symbols[table.span(run)]);
+            of_partition[hash::partition(hash, partitions)].push(run);
         }
         of_partition.into_iter().enumerate().flat_map(move |(partition, runs)| {
             let parts: Vec<_> = runs.chunks(most).map(|part| table.splits_of(part)).collect();

@@ -6,6 +6,7 @@
 use foldhash::HashMap;
 
 use crate::base::error::Result;
+use crate::base::hash;
 use crate::base::sums::add;
 use crate::text::marks::WordMarks;
 
@@ -211,8 +212,13 @@ pub fn add_pair(pairs: &mut PairCounts, pair: (u32, u32), more: PairCount) -> Re
     Ok(())
 }
 
+/// Return the partition of a pair, from 0 to `partitions - 1`. It depends on the pair alone.
+pub fn pair_partition(pair: (u32, u32), partitions: usize) -> usize {
+    hash::partition(pair_hash(pair), partitions)
+}
+
 /// A hash of a pair. Its upper bits are better mixed than the lower ones.
-pub fn pair_hash((left, right): (u32, u32)) -> u64 {
+pub(crate) fn pair_hash((left, right): (u32, u32)) -> u64 {
     ((left as u64) << 32 | right as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 

@@ -12,7 +12,9 @@ use std::cmp::Reverse;
 
 use super::runs::RunCounts;
 use crate::base::error::Result;
+use crate::base::hash;
 use crate::base::sums::add;
+use crate::text::utf8::first_bytes;
 
 /// The least count of a substring that is a seed.
 pub const LEAST_COUNT: u64 = 2;
@@ -92,7 +94,7 @@ pub fn partition(suffix: &str, partitions: usize) -> usize {
     let mut characters = suffix.chars();
     let (first, second) = (characters.next(), characters.next());
     let key = (first.map_or(0, u64::from) << 32) | second.map_or(0, u64::from);
-    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % partitions.max(1)
+    hash::partition(key.wrapping_mul(0x9E37_79B9_7F4A_7C15), partitions)
 }
 
 /// The suffixes of runs by partition, sorted, equal ones added up.
@@ -127,13 +129,6 @@ fn sorted(suffixes: Vec<(&str, u64)>) -> Result<Vec<(&str, u64)>> {
         }
     }
     Ok(summed)
-}
-
-fn first_bytes(text: &str) -> u64 {
-    let mut bytes = [0; 8];
-    let length = text.len().min(8);
-    bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
-    u64::from_be_bytes(bytes)
 }
 
 /// Finds the seeds in suffixes of one partition.

@@ -60,7 +60,8 @@ impl PatternText {
 }
 
 impl Matcher {
-    /// The words of Hugging Face's `Whitespace`.
+    /// The words of Hugging Face's `Whitespace`, which also uses this crate. Oniguruma's `\w` has ², ³, ¹, ¼, ½ and ¾ in
+    /// addition, but not the joiners U+200C and U+200D.
     pub fn words() -> Self {
         Matcher::Words(regex::Regex::new(r"\w+|[^\w\s]+").expect("it is one"))
     }
