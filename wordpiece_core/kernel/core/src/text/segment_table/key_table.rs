@@ -30,18 +30,17 @@ impl<K: SegmentKey, V: Copy + Default, const SLOTS: usize> Default for Line<K, V
 }
 
 impl<K: SegmentKey, V, const SLOTS: usize> Line<K, V, SLOTS> {
-    /// The first slot that holds `key`, or the number of slots.
+    /// The slot that holds `key`; a larger number than any slot if there is none. It is computed from a mask:
+    /// compilers make branches of comparisons, and the slot of a key is unpredictable.
     #[inline(always)]
-    pub(super) fn slot_of(&self, key: K) -> usize {
-        let mut slot = SLOTS;
-        for (at, held) in self.keys.iter().enumerate().rev() {
-            slot = if *held == key { at } else { slot };
-        }
-        slot
+    fn slot_of(&self, key: K) -> usize {
+        let slots = self.keys.iter().enumerate();
+        let mask = slots.fold(0, |mask, (slot, held)| mask | u32::from(*held == key) << slot);
+        mask.trailing_zeros() as usize
     }
 
     #[inline(always)]
-    pub(super) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.keys[SLOTS - 1] != K::default()
     }
 }
@@ -92,10 +91,7 @@ impl<K: SegmentKey, V: Copy + Default, const SLOTS: usize> KeyTable<K, V, SLOTS>
     pub(super) fn get(&self, key: K, hash: u64) -> Option<&V> {
         let at = hash as usize & (self.lines.len() - 1);
         let line = &self.lines[at];
-        // The slot of a key is unpredictable. It is computed from a mask: compilers make branches of comparisons.
-        let slots = line.keys.iter().enumerate();
-        let mask = slots.fold(0, |mask, (slot, held)| mask | u32::from(*held == key) << slot);
-        let slot = mask.trailing_zeros() as usize;
+        let slot = line.slot_of(key);
         if slot < SLOTS {
             return Some(&line.values[slot]);
         }
@@ -111,7 +107,7 @@ impl<K: SegmentKey, V: Copy + Default, const SLOTS: usize> KeyTable<K, V, SLOTS>
     #[inline(always)]
     pub(super) fn entry(&mut self, key: K, hash: u64) -> &mut V {
         let (mut at, mut slot) = self.place(key, hash);
-        if slot == SLOTS {
+        if slot >= SLOTS {
             (at, slot) = self.insert(key, hash, at);
         }
         &mut self.lines[at].values[slot % SLOTS]
@@ -136,8 +132,7 @@ impl<K: SegmentKey, V: Copy + Default, const SLOTS: usize> KeyTable<K, V, SLOTS>
         prefetch(&self.lines[hash as usize & (self.lines.len() - 1)]);
     }
 
-    /// The line that holds `key` and the slot in it; or the line where it belongs, and the number of
-    /// slots.
+    /// The line that holds `key` and the slot in it; or the line where it belongs, and a larger number than any slot.
     #[inline(always)]
     pub(super) fn place(&self, key: K, hash: u64) -> (usize, usize) {
         let mask = self.lines.len() - 1;
