@@ -44,18 +44,18 @@ impl ChunkSource {
     ///
     /// * `footer` - The metadata of the file, as Arrow writes it: a Parquet file without anything else. Of other
     ///   bytes the library may ask for any memory.
-    /// * `wanted` - A Parquet file whose columns are stored like the columns of the new file.
+    /// * `target` - A Parquet file whose columns are stored like the columns of the new file.
     /// * `codec` - The codec of the new file. Chunks of another one are not copied.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Data`] if one of the files is not a readable Parquet file.
-    pub fn new(footer: &Bytes, wanted: &Bytes, codec: CompressionCodec) -> Result<Self> {
+    pub fn new(footer: &Bytes, target: &Bytes, codec: CompressionCodec) -> Result<Self> {
         let metadata = metadata_of(footer)?;
-        let wanted = metadata_of(wanted)?;
-        let wanted = wanted.file_metadata().schema_descr();
+        let target = metadata_of(target)?;
+        let target = target.file_metadata().schema_descr();
         let here = metadata.file_metadata().schema_descr();
-        let same = wanted.root_schema().get_fields().iter().filter_map(|field| {
+        let same = target.root_schema().get_fields().iter().filter_map(|field| {
             let found = here.root_schema().get_fields().iter().position(|other| other == field);
             found.map(|root| leaves_of(here, root))
         });

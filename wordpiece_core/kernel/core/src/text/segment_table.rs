@@ -23,8 +23,8 @@ pub use batch::Batch;
 pub(crate) use entries::{EntryTable, LONGEST, Lookups};
 use key_table::KeyTable;
 use keys::{
-    MIDDLE, MIDDLE_END, MiddleKey, SHORT, SHORT_END, SegmentKey, TINY, TINY_END, first_block,
-    middle_key, short_key, tiny_key,
+    MIDDLE, MIDDLE_END, MiddleKey, SHORT, SHORT_END, TINY, TINY_END, middle_key, short_key_of,
+    tiny_key,
 };
 use long_table::LongTable;
 
@@ -58,15 +58,12 @@ impl SegmentTable {
 
     /// Adds 1 to the value of a segment.
     pub fn add(&mut self, segment: &[u8]) {
-        let value = match segment.len() {
-            0..TINY_END => entry(&mut self.tiny, tiny_key(segment)),
-            TINY_END..SHORT_END => {
-                entry(&mut self.short, short_key(first_block(segment, 0), segment.len()))
-            }
-            SHORT_END..MIDDLE_END => entry(&mut self.middle, middle_key(segment)),
-            _ => self.long.entry(segment, self.long.hash(segment)),
-        };
-        *value += 1;
+        match segment.len() {
+            0..TINY_END => self.tiny.add(tiny_key(short_key_of(segment), segment.len())),
+            TINY_END..SHORT_END => self.short.add(short_key_of(segment)),
+            SHORT_END..MIDDLE_END => self.middle.add(middle_key(segment)),
+            _ => *self.long.entry(segment, self.long.hash(segment)) += 1,
+        }
     }
 
     /// Adds 1 to the value of every gathered segment. The batch is empty then.
@@ -102,14 +99,6 @@ impl SegmentTable {
         });
         self.long.for_each(|segment, value| each(as_str(segment), value));
     }
-}
-
-#[inline(always)]
-fn entry<K: SegmentKey, const SLOTS: usize>(
-    table: &mut KeyTable<K, u64, SLOTS>,
-    key: K,
-) -> &mut u64 {
-    table.entry(key, table.hash(key))
 }
 
 /// The string of a key. Keys are made from strings only.

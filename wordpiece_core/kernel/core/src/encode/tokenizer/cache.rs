@@ -91,13 +91,22 @@ impl Cache {
         lookups: &Lookups,
         index: usize,
     ) -> (Segment<'t>, Found) {
+        let known = lookups.entry(index, &self.segments, text.as_bytes());
+        Cache::found(text, lookups, index, known.copied())
+    }
+
+    /// Return a gathered segment that was looked up, with its entry or its hash.
+    #[inline(always)]
+    pub(super) fn found<'t>(
+        text: &'t str,
+        lookups: &Lookups,
+        index: usize,
+        known: Option<Known>,
+    ) -> (Segment<'t>, Found) {
         let (range, hash) = lookups.segment(index);
         let segment = Segment { raw: &text[range.clone()], start: range.start, added: false };
-        if range.len() > LONGEST {
-            return (segment, Ok(UNCACHED));
-        }
-        let known = lookups.entry(index, &self.segments, text.as_bytes());
-        (segment, known.copied().ok_or(hash))
+        let is_cached = range.len() <= LONGEST;
+        (segment, if is_cached { known.ok_or(hash) } else { Ok(UNCACHED) })
     }
 
     /// Look up a segment that is not in the text.

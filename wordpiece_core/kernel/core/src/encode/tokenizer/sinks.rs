@@ -72,7 +72,7 @@ impl<'a, T: TakeSegments> Gathering<'a, T> {
         if self.lookups.is_full() {
             self.flush();
         }
-        self.lookups.push(&self.taker.cache().segments, bytes, start, end);
+        self.lookups.push(&self.taker.cache().segments, bytes, (start, end));
     }
 
     #[inline(always)]
@@ -217,7 +217,7 @@ impl TakeIds<'_> {
         while next < lookups.len() {
             let (first, TakenPieces { begins, starts, .. }) =
                 (self.encoding.end(), &mut self.scratch.pieces);
-            let segments = &self.cache.segments;
+            let (segments, mut other) = (&self.cache.segments, None);
             self.encoding.push_each(lookups.len() - next, |pushed| {
                 if PIECES && begins.get(next).is_some_and(|&begins| begins) {
                     starts.push(first + pushed);
@@ -225,16 +225,20 @@ impl TakeIds<'_> {
                 if next == lookups.len() {
                     return None;
                 }
-                let known = lookups.entry(next, segments, text.as_bytes())?;
-                if known.kind() > HELD {
-                    return None;
+                match lookups.entry(next, segments, text.as_bytes()) {
+                    Some(known) if known.kind() <= HELD => {
+                        next += 1;
+                        words += known.words();
+                        Some((known.padded_ids(), known.kind()))
+                    }
+                    known => {
+                        other = known.copied();
+                        None
+                    }
                 }
-                next += 1;
-                words += known.words();
-                Some((known.padded_ids(), known.kind()))
             });
             if next < lookups.len() {
-                let (segment, known) = self.cache.find(text, lookups, next);
+                let (segment, known) = Cache::found(text, lookups, next, other);
                 self.take(segment, known);
                 next += 1;
             }

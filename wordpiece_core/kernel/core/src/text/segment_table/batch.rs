@@ -1,6 +1,8 @@
 //! Segments that are counted together.
 
-use super::keys::{MIDDLE, MiddleKey, SHORT, SegmentKey, TINY, first_block, middle_key, short_key};
+use super::keys::{
+    MIDDLE, MiddleKey, SHORT, SegmentKey, TINY, first_block, middle_key, short_key, tiny_key,
+};
 use crate::text::segments::Bounds;
 
 /// The most segments that are gathered. A power of two.
@@ -52,7 +54,7 @@ impl Batch {
                 // Both lists are written to, and one of them keeps the key: which one cannot be
                 // foretold, and a branch that goes wrong would cost more.
                 let key = short_key(first_block(bytes, start), length);
-                self.tiny.put(tiny, key as u64 | (length as u64) << (8 * TINY));
+                self.tiny.put(tiny, tiny_key(key, length));
                 self.short.put(short, key);
                 tiny += (length <= TINY) as usize;
                 short += (length > TINY) as usize;
@@ -72,7 +74,7 @@ impl Batch {
         } else {
             let key = short_key(first_block(bytes, start), length);
             if length <= TINY {
-                self.tiny.push(key as u64 | (length as u64) << (8 * TINY));
+                self.tiny.push(tiny_key(key, length));
             } else {
                 self.short.push(key);
             }

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use super::batch::{BATCH, BLOCK_SEGMENTS};
 use super::key_table::KeyTable;
-use super::keys::{MIDDLE_END, MiddleKey, SHORT, SHORT_END, first_block, middle_key, short_key};
+use super::keys::{
+    MIDDLE_END, MiddleKey, SHORT, SHORT_END, first_block, middle_key, short_key, short_key_of,
+};
 use super::long_table::LongTable;
 use crate::text::segments::Bounds;
 
@@ -46,7 +48,7 @@ impl<V: Copy + Default> EntryTable<V> {
     /// Return the hash of a segment.
     pub(crate) fn hash(&self, segment: &[u8]) -> u64 {
         match segment.len() {
-            0..SHORT_END => self.short.hash(short_key(first_block(segment, 0), segment.len())),
+            0..SHORT_END => self.short.hash(short_key_of(segment)),
             SHORT_END..MIDDLE_END => self.middle.hash(middle_key(segment)),
             _ => self.long.hash(segment),
         }
@@ -55,7 +57,7 @@ impl<V: Copy + Default> EntryTable<V> {
     /// The entry of a segment with this hash, if it is in the table.
     pub(crate) fn get(&self, segment: &[u8], hash: u64) -> Option<&V> {
         if segment.len() < SHORT_END {
-            return self.short.get(short_key(first_block(segment, 0), segment.len()), hash);
+            return self.short.get(short_key_of(segment), hash);
         }
         self.longer_entry(segment, hash)
     }
@@ -71,9 +73,7 @@ impl<V: Copy + Default> EntryTable<V> {
     /// Insert a segment with this hash, or replace its entry.
     pub(crate) fn insert(&mut self, segment: &[u8], hash: u64, entry: V) {
         *match segment.len() {
-            0..SHORT_END => {
-                self.short.entry(short_key(first_block(segment, 0), segment.len()), hash)
-            }
+            0..SHORT_END => self.short.entry(short_key_of(segment), hash),
             SHORT_END..MIDDLE_END => self.middle.entry(middle_key(segment), hash),
             _ => self.long.entry(segment, hash),
         } = entry;
@@ -151,23 +151,22 @@ impl Lookups {
         mut bounds: Bounds,
     ) {
         let mut held = self.held; // not in memory as long as the loop runs
-        while let Some((start, end)) = bounds.pop(at) {
-            self.put(held, table, bytes, start, end);
+        while let Some(bounds) = bounds.pop(at) {
+            self.put(held, table, bytes, bounds);
             held += 1;
         }
         self.held = held;
     }
 
-    /// Gather the segment `bytes[start..end]`. There must be room for it.
+    /// Gather the segment between two bounds. There must be room for it.
     #[inline(always)]
     pub(crate) fn push<V: Copy + Default>(
         &mut self,
         table: &EntryTable<V>,
         bytes: &[u8],
-        start: usize,
-        end: usize,
+        bounds: (usize, usize),
     ) {
-        self.put(self.held, table, bytes, start, end);
+        self.put(self.held, table, bytes, bounds);
         self.held += 1;
     }
 
@@ -177,8 +176,7 @@ impl Lookups {
         place: usize,
         table: &EntryTable<V>,
         bytes: &[u8],
-        start: usize,
-        end: usize,
+        (start, end): (usize, usize),
     ) {
         let length = end - start;
         let (key, hash) = if length > SHORT {

@@ -57,7 +57,13 @@ impl<K: SegmentKey, const SLOTS: usize> KeyTable<K, u64, SLOTS> {
     pub(super) fn count(&mut self, keys: &mut Keys<K>) {
         let keys = &keys.keys[..std::mem::take(&mut keys.held)];
         keys.iter().for_each(|&key| self.prefetch(self.hash(key)));
-        keys.iter().for_each(|&key| *self.entry(key, self.hash(key)) += 1);
+        keys.iter().for_each(|&key| self.add(key));
+    }
+
+    /// Adds 1 to the value of a key.
+    #[inline(always)]
+    pub(super) fn add(&mut self, key: K) {
+        *self.entry(key, self.hash(key)) += 1;
     }
 }
 
@@ -182,7 +188,7 @@ mod tests {
         let mut found: Vec<usize> = (0..9)
             .map(|_| {
                 let mut table = KeyTable::<K, u64, SLOTS>::default();
-                keys.iter().for_each(|&key| *table.entry(key, table.hash(key)) += 1);
+                keys.iter().for_each(|&key| table.add(key));
                 let mask = table.lines.len() - 1;
                 let begin = |key: K| table.hash(key) as usize;
                 let looked_at =

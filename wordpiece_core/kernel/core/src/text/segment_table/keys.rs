@@ -25,9 +25,16 @@ pub(super) trait SegmentKey: Copy + PartialEq + Default {
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(super) struct MiddleKey(pub(super) u128, pub(super) u128);
 
-/// Up to 7 bytes and, in the top byte, how many.
-pub(super) fn tiny_key(bytes: &[u8]) -> u64 {
-    short_key(first_block(bytes, 0), bytes.len()) as u64 | (bytes.len() as u64) << (8 * TINY)
+/// Return the key of up to 7 bytes: the bytes and, in the top byte, their number. `short`: their key of 16 bytes.
+#[inline(always)]
+pub(super) fn tiny_key(short: u128, length: usize) -> u64 {
+    short as u64 | (length as u64) << (8 * TINY)
+}
+
+/// Return the key of up to 15 bytes.
+#[inline]
+pub(super) fn short_key_of(bytes: &[u8]) -> u128 {
+    short_key(first_block(bytes, 0), bytes.len())
 }
 
 /// The first `length` bytes of a block, up to 15, and in the top byte how many. Sixteen were read and
