@@ -2,58 +2,81 @@
 //!
 //! A trie is an automaton: each state represents the bytes that lead to it, and a transition by
 //! one byte leads to a longer string of bytes. In a double array the transition from a state by
-//! byte `b` goes to the state at index `base + b`, and it exists if the `check` of that state names
-//! the state that it came from. So a transition costs one addition, one load and one comparison,
-//! and the arrays of all states share their gaps.
+//! byte `b` goes to the state at index `base + b`, and it exists if that state has the byte `b`. No
+//! two states have the same base, so the byte tells where a state comes from. A transition costs one
+//! addition, one load and one comparison, and the transitions of all states share one array.
 //!
 //! The trie has two roots in one array: one for tokens at the beginning of a word, and one for
 //! tokens that continue a word. Without its own root the continuing prefix (`##`) would have to be
 //! walked again and again.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::base::error::{Error, Result};
 
-#[derive(Clone, Copy)]
-struct State {
-    /// The transition by byte `b` leads to the state at index `base + b`.
-    base: u32,
-    /// The state that the transition to this one comes from, `NONE` if the index is not in use.
-    check: u32,
-    /// The id of the token that ends here, or `NONE`.
-    token_id: u32,
+/// A state, packed into 64 bits: the byte of the transition to it (bits 0 to 7), a mark (bit 8) that is zero where
+/// the array has no state, one more than the id of the token that ends here or zero, and the base. The trie knows
+/// the number of bits of an id.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct State(u64);
+
+impl State {
+    const MARK: u64 = 1 << 8;
+    /// The number of bits for the byte and the mark.
+    const ID_SHIFT: u32 = 9;
+    /// Stands where there is no state.
+    const UNUSED: State = State(0);
+
+    fn new(byte: u8) -> Self {
+        State(State::MARK | byte as u64)
+    }
+
+    /// Return true if the transition by a byte leads to this state.
+    #[inline(always)]
+    fn has(self, byte: u8) -> bool {
+        self.0 & (State::MARK | 0xFF) == State::MARK | byte as u64
+    }
+
+    fn is_unused(self) -> bool {
+        self.0 == State::UNUSED.0
+    }
 }
 
-/// Stands where there is no state and no token. No token may have this id.
+/// Stands where there is no token. No token may have this id.
 pub const NONE: u32 = u32::MAX;
 /// The root of the tokens at the beginning of a word.
-pub const INITIAL_ROOT: u32 = 0;
+pub const INITIAL_ROOT: usize = 0;
 /// The root of the tokens that continue a word.
-pub const CONTINUING_ROOT: u32 = 1;
-
-/// The `check` of the roots, to which no transition leads.
-const NO_PARENT: u32 = u32::MAX - 1;
-const UNUSED: State = State { base: 0, check: NONE, token_id: NONE };
-
-/// The most states that a trie can have: their indices are of 32 bits, without the two values above.
-const MAX_STATES: usize = NO_PARENT as usize;
+pub const CONTINUING_ROOT: usize = 1;
 
 /// A double-array trie with one root for tokens that begin a word and one for tokens that continue it.
 pub struct Trie {
+    /// The roots first.
     states: Vec<State>,
+    id_bits: u32,
 }
 
 /// The bytes of a token, and its id.
 type Pattern<'a> = (&'a [u8], u32);
 
-/// A state that has no transitions yet: the patterns that begin with its bytes, and how many bytes
-/// those are.
+/// A state that has no transitions yet.
 struct PendingState {
-    state: u32,
-    root: usize,
+    state: usize,
+    /// The patterns that begin with its bytes.
     patterns: Range<usize>,
+    /// The number of its bytes.
     depth: usize,
+}
+
+/// The array of a trie while it is built.
+struct Building {
+    states: Vec<State>,
+    /// One bit for each index that is the base of a state.
+    bases: Vec<u64>,
+    /// All states before this index are in use, or skipped.
+    unused_from: usize,
+    /// No base may be this or more.
+    end: u64,
 }
 
 impl Trie {
@@ -66,63 +89,73 @@ impl Trie {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if the trie would have 2^32 - 2 states or more.
+    /// Returns [`Error::Data`] if an id and the index of a state together have more than 55 bits.
     pub fn new<Bytes: AsRef<[u8]> + ?Sized>(tokens: [Vec<(&Bytes, u32)>; 2]) -> Result<Self> {
         let patterns = tokens.map(sorted);
-        let mut trie = Trie { states: vec![UNUSED; 258] };
-        let mut pending = VecDeque::new();
+        let last_id = patterns.iter().flatten().map(|&(_, id)| id).max().unwrap_or(0);
+        let id_bits = u32::BITS - last_id.saturating_add(1).leading_zeros();
+        let base_shift = State::ID_SHIFT + id_bits;
+        let mut building = Building {
+            // Nothing leads to the roots: their bytes are beyond their indices.
+            states: vec![State::new(0xFF); 2],
+            bases: Vec::new(),
+            unused_from: 2,
+            end: 1 << (u64::BITS - base_shift),
+        };
         for (root, patterns) in [INITIAL_ROOT, CONTINUING_ROOT].into_iter().zip(&patterns) {
-            trie.states[root as usize].check = NO_PARENT;
-            pending.push_back(PendingState {
-                state: root,
-                root: root as usize,
-                patterns: 0..patterns.len(),
-                depth: 0,
-            });
-        }
-        let mut unused_from = 2;
-        while let Some(PendingState { state, root, patterns: range, depth }) = pending.pop_front() {
-            let (ending, longer) = split_ending(&patterns[root][range.clone()], depth);
-            if let Some(&(_, id)) = ending.last() {
-                trie.states[state as usize].token_id = id;
-            }
-            let groups = group_by_byte(longer, depth, range.start + ending.len());
-            if groups.is_empty() {
-                continue;
-            }
-            let base = trie.find_base(&groups, &mut unused_from)?;
-            trie.states[state as usize].base = base as u32;
-            for (last_byte, range) in groups {
-                // `find_base` has checked that every index from this base fits into 32 bits.
-                let child = (base + last_byte as usize) as u32;
-                trie.states[child as usize].check = state;
-                let (patterns, depth) = (range, depth + 1);
-                pending.push_back(PendingState { state: child, root, patterns, depth });
+            // The states below a state follow it in the array, so that long tokens take few cache lines.
+            let mut pending =
+                vec![PendingState { state: root, patterns: 0..patterns.len(), depth: 0 }];
+            while let Some(PendingState { state, patterns: range, depth }) = pending.pop() {
+                let (ending, longer) = split_ending(&patterns[range.clone()], depth);
+                if let Some(&(_, id)) = ending.last() {
+                    building.states[state].0 |= (id as u64 + 1) << State::ID_SHIFT;
+                }
+                let groups = group_by_byte(longer, depth, range.start + ending.len());
+                if groups.is_empty() {
+                    continue;
+                }
+                let base = building.find_base(&groups)?;
+                building.states[state].0 |= (base as u64) << base_shift;
+                for &(byte, _) in &groups {
+                    building.states[base + byte as usize] = State::new(byte);
+                }
+                pending.extend(groups.into_iter().rev().map(|(byte, patterns)| PendingState {
+                    state: base + byte as usize,
+                    patterns,
+                    depth: depth + 1,
+                }));
             }
         }
-        Ok(trie)
+        // A transition is looked up without knowing if there is one.
+        let mut states = building.states;
+        states.resize(building.bases.len() * 64 + 256, State::UNUSED);
+        Ok(Trie { states, id_bits })
+    }
+
+    /// Return a root.
+    #[inline(always)]
+    pub(crate) fn root(&self, root: usize) -> State {
+        self.states[root]
     }
 
     /// The state that the transition from `state` by `byte` leads to, if there is one.
     ///
     /// # Panics
     ///
-    /// Panics if `state` is not the index of a state of this trie.
-    #[inline]
-    pub(crate) fn transition(&self, state: u32, byte: u8) -> Option<u32> {
-        let child = self.states[state as usize].base + byte as u32;
-        (self.states[child as usize].check == state).then_some(child)
+    /// Panics if `state` is not a state of this trie.
+    #[inline(always)]
+    pub(crate) fn transition(&self, state: State, byte: u8) -> Option<State> {
+        let base = (state.0 >> (State::ID_SHIFT + self.id_bits)) as usize;
+        let next = self.states[base + byte as usize];
+        next.has(byte).then_some(next)
     }
 
     /// The id of the token whose bytes lead to a state, if there is one.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `state` is not the index of a state of this trie.
-    #[inline]
-    pub(crate) fn token_id(&self, state: u32) -> Option<u32> {
-        let id = self.states[state as usize].token_id;
-        (id != NONE).then_some(id)
+    #[inline(always)]
+    pub(crate) fn token_id(&self, state: State) -> Option<u32> {
+        let id = (state.0 >> State::ID_SHIFT) as u32 & ((1u64 << self.id_bits) - 1) as u32;
+        id.checked_sub(1)
     }
 
     /// The length and the id of every token below a root that some bytes begin with, the shortest
@@ -130,10 +163,10 @@ impl Trie {
     ///
     /// # Panics
     ///
-    /// Panics if `root` is not the index of a state of this trie.
+    /// Panics if `root` is not the index of a root.
     #[inline(always)] // as its iterator: in the loops that tokenize words, a call costs some percent
-    pub fn prefixes<'a>(&'a self, root: u32, bytes: &'a [u8]) -> Prefixes<'a> {
-        Prefixes { trie: self, state: root, bytes, length: 0 }
+    pub fn prefixes<'a>(&'a self, root: usize, bytes: &'a [u8]) -> Prefixes<'a> {
+        Prefixes { trie: self, state: self.root(root), bytes, length: 0 }
     }
 
     /// Return the longest tokens of a word, in order, with the length of each in bytes: from the first root at the
@@ -155,31 +188,37 @@ impl Trie {
             Some((id, length))
         })
     }
+}
 
-    /// Finds the first base at which the transitions by all these bytes lead to unused states.
-    /// `from`: all states before this index are in use, or skipped.
-    fn find_base(&mut self, groups: &[(u8, Range<usize>)], from: &mut usize) -> Result<usize> {
-        while self.states.get(*from).is_some_and(|state| state.check != NONE) {
-            *from += 1;
+impl Building {
+    /// Find the first free base from which the transitions by these bytes lead to unused states.
+    fn find_base(&mut self, groups: &[(u8, Range<usize>)]) -> Result<usize> {
+        while self.states.get(self.unused_from).is_some_and(|state| !state.is_unused()) {
+            self.unused_from += 1;
         }
         let first = groups[0].0 as usize;
-        let mut base = (*from).saturating_sub(first).max(1);
+        let mut base = self.unused_from.saturating_sub(first).max(2);
         let mut tries = 0;
         loop {
-            if self.states.len() < base + 256 {
-                if base + 256 > MAX_STATES {
-                    return Err(Error::data("the vocabulary is too large for 2^32 states"));
-                }
-                self.states.resize(((base + 256) * 3 / 2).min(MAX_STATES), UNUSED);
+            if base as u64 >= self.end {
+                return Err(Error::data("the vocabulary is too large for a trie"));
             }
-            if groups.iter().all(|&(b, _)| self.states[base + b as usize].check == NONE) {
+            if self.states.len() < base + 256 {
+                self.states.resize((base + 256) * 3 / 2, State::UNUSED);
+            }
+            self.bases.resize(self.bases.len().max(base / 64 + 1), 0);
+            let (word, bit) = (&mut self.bases[base / 64], 1 << (base % 64));
+            if *word & bit == 0
+                && groups.iter().all(|&(b, _)| self.states[base + b as usize].is_unused())
+            {
+                *word |= bit;
                 return Ok(base);
             }
             base += 1;
             tries += 1;
             // Crowded states are skipped, so that building stays linear in the vocabulary.
             if tries == 512 {
-                *from = base + first;
+                self.unused_from = base + first;
             }
         }
     }
@@ -189,7 +228,7 @@ impl Trie {
 pub struct Prefixes<'a> {
     trie: &'a Trie,
     /// The state that the first `length` bytes lead to.
-    state: u32,
+    state: State,
     bytes: &'a [u8],
     length: usize,
 }
@@ -245,9 +284,10 @@ fn group_by_byte(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wordpiece_testing::Random;
 
     /// The longest token below a root that a text begins with.
-    fn longest(trie: &Trie, root: u32, text: &str) -> Option<u32> {
+    fn longest(trie: &Trie, root: usize, text: &str) -> Option<u32> {
         trie.prefixes(root, text.as_bytes()).last().map(|(_, id)| id)
     }
 
@@ -265,5 +305,29 @@ mod tests {
             assert_eq!(longest(&trie, INITIAL_ROOT, token), None);
         }
         assert_eq!(longest(&Trie::new::<str>([vec![], vec![]]).unwrap(), INITIAL_ROOT, "a"), None);
+    }
+
+    #[test]
+    fn only_tokens_are_found_among_random_bytes() {
+        let mut random = Random::new(3);
+        for _ in 0..500 {
+            let mut bytes = |most: usize| -> Vec<u8> {
+                (0..random.below(most))
+                    .map(|_| *random.choose(&[0, 1, 2, 3, 97, 254, 255]))
+                    .collect()
+            };
+            let tokens: [Vec<Vec<u8>>; 2] = [(); 2].map(|()| (0..20).map(|_| bytes(6)).collect());
+            let listed =
+                tokens.each_ref().map(|tokens| tokens.iter().map(Vec::as_slice).zip(0..).collect());
+            let trie = Trie::new::<[u8]>(listed).unwrap();
+            for (root, tokens) in tokens.iter().enumerate() {
+                let text = bytes(12);
+                let found: Vec<_> = trie.prefixes(root, &text).collect();
+                let id = |prefix: &[u8]| tokens.iter().rposition(|token| token == prefix);
+                let lengths = 1..=text.len();
+                let expected = lengths.filter_map(|n| Some((n, id(&text[..n])? as u32)));
+                assert_eq!(found, expected.collect::<Vec<_>>(), "{text:?} {tokens:?}");
+            }
+        }
     }
 }

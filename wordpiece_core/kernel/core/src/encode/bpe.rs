@@ -124,9 +124,6 @@ pub struct BpeScratch {
 
 /// The most symbols of a word whose pairs are all looked at for each merge.
 const SHORT: usize = 40;
-/// Up to this length, in bytes, merging is faster than [`Longest`], unless characters have several bytes,
-/// which have to be merged first.
-const FEW_MERGES: usize = 24;
 
 impl Bpe {
     /// Makes the model of a vocabulary. Merges that make a hidden token are left out.
@@ -257,8 +254,7 @@ impl Bpe {
         if let Some(&id) = self.whole.get(word.as_bytes()) {
             return tokens.push(Token { id, length: self.written[id as usize] });
         }
-        if !(word.len() <= FEW_MERGES && word.is_ascii())
-            && let Some(longest) = &self.longest
+        if let Some(longest) = &self.longest
             && longest.tokenize(word.as_bytes(), &self.merges, &mut scratch.longest)
         {
             let ids = scratch.longest.ids.iter();

@@ -276,7 +276,7 @@ impl Unigram {
     /// The id of a token.
     fn token(&self, token: &str) -> Option<u32> {
         let step = |state, byte| self.trie.transition(state, byte);
-        self.trie.token_id(token.bytes().try_fold(INITIAL_ROOT, step)?)
+        self.trie.token_id(token.bytes().try_fold(self.trie.root(INITIAL_ROOT), step)?)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::base::error::{Error, Result};
-use crate::base::trie::{INITIAL_ROOT, Trie};
+use crate::base::trie::{INITIAL_ROOT, State, Trie};
 
 /// Pieces, in the order of their strings, without duplicates, and their scores: the natural
 /// logarithms of their probabilities.
@@ -106,7 +106,7 @@ pub const LANES: usize = 8;
 /// The state of a search at one place.
 #[derive(Default)]
 pub struct Lane {
-    state: u32,
+    state: State,
     at: usize,
     characters: u32,
     found: Vec<(u32, u32)>,
@@ -125,7 +125,7 @@ impl Finder {
         loop {
             let mut used = 0;
             for (lane, (at, _)) in lanes.iter_mut().zip(&mut starts) {
-                lane.begin(at);
+                lane.begin(&self.trie, at);
                 used += 1;
             }
             let mut walking: [usize; LANES] = std::array::from_fn(|lane| lane);
@@ -148,8 +148,8 @@ impl Finder {
 }
 
 impl Lane {
-    fn begin(&mut self, at: usize) {
-        (self.state, self.at, self.characters) = (INITIAL_ROOT, at, 0);
+    fn begin(&mut self, trie: &Trie, at: usize) {
+        (self.state, self.at, self.characters) = (trie.root(INITIAL_ROOT), at, 0);
         self.found.clear();
     }
 

@@ -10,7 +10,7 @@
 //! ranks follow tokens, as in tiktoken's vocabularies, this holds for all merges except one. Words of other
 //! vocabularies are merged.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::hint::select_unpredictable;
 
 use super::merge_table::MergeTable;
 use crate::base::error::Result;
@@ -19,24 +19,25 @@ use crate::base::trie::{INITIAL_ROOT, NONE, Trie};
 /// The tokens that words may become, and how each is made.
 pub(super) struct Longest {
     trie: Trie,
-    tokens: Vec<Made>,
-    /// No other model has this number.
-    number: u64,
+    tokens: Tokens,
+    /// The number of bytes of each token.
+    lengths: Vec<u32>,
+    borders: Borders,
 }
+
+/// The merges that make tokens, by token.
+struct Tokens(Vec<Made>);
 
 /// The merge that makes a token.
 #[derive(Clone, Copy)]
+#[repr(align(16))] // in one cache line
 struct Made {
     left: u32,
     right: u32,
-    /// The rank of its merge, from 1 on; 0 for a symbol.
+    /// The rank of its merge, from 1 on; 0 for a symbol, and `NONE` for a token that no word has.
     rank: u32,
     /// The longest other token that it begins with, or `NONE`.
     shorter: u32,
-    /// The number of its bytes.
-    length: u32,
-    /// True if a word may have it.
-    is_reached: bool,
 }
 
 /// Scratch memory for tokenizing words.
@@ -45,15 +46,7 @@ pub(super) struct LongestScratch {
     pub(super) ids: Vec<u32>,
     /// One bit for each place that no token may begin at.
     dead: Vec<u64>,
-    /// Pairs of the model of that number that were looked at, and in the lowest bit whether they may
-    /// meet.
-    pairs: Vec<u64>,
-    number: u64,
 }
-
-/// The number of remembered pairs, in bits: most pairs occur again soon.
-const PAIRS: u32 = 13;
-const NO_PAIR: u64 = u64::MAX;
 
 impl Longest {
     /// None if merges must be applied one by one.
@@ -70,57 +63,52 @@ impl Longest {
         merges: impl Iterator<Item = (u32, u32, u32)>,
         table: &MergeTable,
     ) -> Result<Option<Self>> {
-        if strings.len() > 1 << 31 {
-            return Ok(None);
-        }
-        let symbol = |(id, string): (u32, &Option<Vec<u8>>)| Made {
-            left: NONE,
-            right: NONE,
-            rank: 0,
-            shorter: NONE,
-            length: string.as_ref().map_or(0, Vec::len) as u32,
-            is_reached: string.is_some() && is_symbol(id),
+        let symbol = |(id, string): (u32, &Option<Vec<u8>>)| {
+            let rank = if string.is_some() && is_symbol(id) { 0 } else { NONE };
+            Made { left: NONE, right: NONE, rank, shorter: NONE }
         };
-        let mut tokens: Vec<Made> = (0..).zip(strings).map(symbol).collect();
+        let mut tokens = Tokens((0..).zip(strings).map(symbol).collect());
         let mut too_early = Vec::new();
+        let mut borders = Borders::default();
         for (left, right, id) in merges {
             let rank = rank_of(table, left, right);
-            let are_reached = |tokens: &[Made]| {
-                tokens[left as usize].is_reached && tokens[right as usize].is_reached
-            };
             if rank == NONE {
                 continue;
             }
-            if !are_reached(&tokens) {
+            if let (Some(left), Some(right)) = (&strings[left as usize], &strings[right as usize]) {
+                borders.insert(left, right);
+            }
+            if !(tokens.is_made(left) && tokens.is_made(right)) {
                 too_early.push((left, right));
                 continue;
             }
-            if strings[id as usize].is_none() || !stay_apart(&tokens, table, left, right, rank) {
+            if strings[id as usize].is_none() || !tokens.stay_apart(table, left, right, rank) {
                 continue;
             }
-            if tokens[id as usize].is_reached {
+            if tokens.is_made(id) {
                 return Ok(None); // it is made in two ways
             }
-            tokens[id as usize] =
-                Made { left, right, rank, is_reached: true, ..tokens[id as usize] };
+            tokens.0[id as usize] = Made { left, right, rank, shorter: NONE };
         }
-        let is_reached = |id: u32| tokens[id as usize].is_reached;
         let met = |&(left, right): &(u32, u32)| {
-            is_reached(left) && is_reached(right) && become_neighbours(&tokens, table, left, right)
+            tokens.is_made(left)
+                && tokens.is_made(right)
+                && tokens.become_neighbours(table, left, right)
         };
         if too_early.iter().any(met) {
             return Ok(None); // a token is merged before it is made
         }
-        let reached = (0..).zip(strings).filter(|&(id, _)| is_reached(id));
-        let patterns = reached.filter_map(|(id, string)| Some((string.as_deref()?, id))).collect();
+        let is_made = (0..).zip(strings).filter(|&(id, _)| tokens.is_made(id));
+        let patterns = is_made.filter_map(|(id, string)| Some((string.as_deref()?, id))).collect();
         let trie = Trie::new([patterns, vec![]])?;
-        for (token, string) in tokens.iter_mut().zip(strings) {
+        for (token, string) in tokens.0.iter_mut().zip(strings) {
             if let Some((_, shorter)) = string.as_deref().and_then(<[u8]>::split_last) {
-                token.shorter = longest_in(&trie, shorter);
+                token.shorter = longest_in(&trie, shorter).map_or(NONE, |(_, id)| id);
             }
         }
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        Ok(Some(Longest { trie, tokens, number: NEXT.fetch_add(1, Ordering::Relaxed) }))
+        let lengths = strings.iter().map(|string| string.as_ref().map_or(0, Vec::len) as u32);
+        let lengths = lengths.collect();
+        Ok(Some(Longest { trie, tokens, lengths, borders }))
     }
 
     /// Tokenizes a word into `scratch.ids`. Returns false if it has an unknown character.
@@ -130,85 +118,143 @@ impl Longest {
         table: &MergeTable,
         scratch: &mut LongestScratch,
     ) -> bool {
-        if scratch.number != self.number {
-            (scratch.pairs, scratch.number) = (vec![NO_PAIR; 1 << PAIRS], self.number);
-        }
-        let LongestScratch { ids, dead, pairs, .. } = scratch;
+        let LongestScratch { ids, dead } = scratch;
         ids.clear();
         dead.clear();
         dead.resize(word.len() / 64 + 1, 0);
         let (mut at, mut next) = (0, longest_in(&self.trie, word));
         while at < word.len() {
-            if next == NONE {
+            let Some((length, id)) = next else {
                 dead[at / 64] |= 1 << (at % 64);
                 let Some(last) = ids.pop() else { return false };
-                let last = &self.tokens[last as usize];
-                at -= last.length as usize;
-                next = last.shorter;
+                at -= self.lengths[last as usize] as usize;
+                next = self.shorter(last);
                 continue;
-            }
-            let token = &self.tokens[next as usize];
-            let end = at + token.length as usize;
+            };
+            let end = at + length;
             let may_end = dead[end / 64] >> (end % 64) & 1 == 0;
-            if may_end && ids.last().is_none_or(|&last| self.stay_apart(table, last, next, pairs)) {
-                ids.push(next);
+            let stays_apart = |&last: &u32| {
+                !self.borders.may_merge(word, at) || self.tokens.stay_apart(table, last, id, NONE)
+            };
+            if may_end && ids.last().is_none_or(stays_apart) {
+                ids.push(id);
                 at = end;
                 next = longest_in(&self.trie, &word[at..]);
-                if next == NONE && at < word.len() {
+                if next.is_none() && at < word.len() {
                     return false;
                 }
             } else {
-                next = token.shorter;
+                next = self.shorter(id);
             }
         }
         true
     }
-}
 
-impl Longest {
     /// Return true if the string of a token is encoded to that token.
     pub(super) fn makes(&self, id: u32) -> bool {
-        self.tokens[id as usize].is_reached
+        self.tokens.is_made(id)
     }
 
-    /// Return true if two adjacent tokens are compatible: no merge joins them, or parts of them where they meet.
+    /// Return the longest other token that a token begins with, and its length.
     #[inline(always)]
-    fn stay_apart(&self, table: &MergeTable, left: u32, right: u32, pairs: &mut [u64]) -> bool {
-        let pair = (left as u64) << 32 | (right as u64) << 1; // ids are below 2^31
-        let place = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PAIRS);
-        let known = &mut pairs[place as usize];
-        if *known & !1 != pair {
-            *known = pair | stay_apart(&self.tokens, table, left, right, NONE) as u64;
-        }
-        *known & 1 == 1
+    fn shorter(&self, id: u32) -> Option<(usize, u32)> {
+        let id = self.tokens.0[id as usize].shorter;
+        (id != NONE).then(|| (self.lengths[id as usize] as usize, id))
     }
 }
 
-/// Return true if two adjacent tokens are compatible: no merge of a rank below `limit` joins them, or parts of them
-/// where they meet.
-#[inline(always)]
-fn stay_apart(tokens: &[Made], table: &MergeTable, left: u32, right: u32, limit: u32) -> bool {
-    rank_of(table, left, right) >= limit && become_neighbours(tokens, table, left, right)
+/// The bytes at the borders where merges join two tokens. Between other bytes, all tokens are compatible: no part of the
+/// left token merges with a part of the right one. That is frequent where characters have several bytes, as in Chinese.
+struct Borders {
+    /// For merges of a token with fewer than [`WINDOW`] bytes: one bit for each pair of the last byte of the left
+    /// token and the first byte of the right token.
+    short: Box<[u64; 1 << 10]>,
+    /// For other merges: one bit for each hash of the last bytes of the left token and the first bytes of the right
+    /// token.
+    long: Box<[u64; 1 << 13]>,
 }
 
-/// Return true if two tokens are adjacent at some time during the merges.
-#[inline(always)]
-fn become_neighbours(tokens: &[Made], table: &MergeTable, left: u32, right: u32) -> bool {
-    let (mut left, mut right) = (left, right);
-    loop {
-        // The last merge is undone. Of two merges with the same rank, the left one was first.
-        let [a, b] = [left, right].map(|id| &tokens[id as usize]);
-        let limit = if a.rank > b.rank {
-            left = a.right;
-            a.rank
-        } else if b.rank > 0 {
-            right = b.left;
-            b.rank + 1
-        } else {
+/// The number of bytes that are compared on both sides of a border.
+const WINDOW: usize = 3;
+
+impl Default for Borders {
+    fn default() -> Self {
+        Borders { short: Box::new([0; 1 << 10]), long: Box::new([0; 1 << 13]) }
+    }
+}
+
+impl Borders {
+    /// Add the merge of two tokens.
+    fn insert(&mut self, left: &[u8], right: &[u8]) {
+        if let (Some(left), Some(right)) = (left.last_chunk(), right.first_chunk()) {
+            let (word, bit) = Borders::long_bit(left, right);
+            self.long[word] |= bit;
+        } else if let (Some(&left), Some(&right)) = (left.last(), right.first()) {
+            let (word, bit) = Borders::short_bit(left, right);
+            self.short[word] |= bit;
+        }
+    }
+
+    /// Return false if no merge joins tokens at byte `at` of a word, which is inside of the word.
+    #[inline(always)]
+    fn may_merge(&self, word: &[u8], at: usize) -> bool {
+        let (short, bit) = Borders::short_bit(word[at - 1], word[at]);
+        if self.short[short] & bit != 0 {
             return true;
-        };
-        if rank_of(table, left, right) < limit {
+        }
+        let (left, right) = word.split_at(at);
+        let (Some(left), Some(right)) = (left.last_chunk(), right.first_chunk()) else {
             return false;
+        };
+        let (long, bit) = Borders::long_bit(left, right);
+        self.long[long] & bit != 0
+    }
+
+    #[inline(always)]
+    fn short_bit(left: u8, right: u8) -> (usize, u64) {
+        let pair = (left as usize) << 8 | right as usize;
+        (pair / 64, 1 << (pair % 64))
+    }
+
+    #[inline(always)]
+    fn long_bit(left: &[u8; WINDOW], right: &[u8; WINDOW]) -> (usize, u64) {
+        let [a, b, c] = *left;
+        let [d, e, f] = *right;
+        let hash = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((hash >> 51) as usize, 1 << (hash >> 45 & 63))
+    }
+}
+
+impl Tokens {
+    /// Return true if words may have a token.
+    fn is_made(&self, id: u32) -> bool {
+        self.0[id as usize].rank != NONE
+    }
+
+    /// Return true if two adjacent tokens are compatible: no merge of a rank below `limit` joins them, or parts of
+    /// them where they meet.
+    #[inline(always)]
+    fn stay_apart(&self, table: &MergeTable, left: u32, right: u32, limit: u32) -> bool {
+        rank_of(table, left, right) >= limit && self.become_neighbours(table, left, right)
+    }
+
+    /// Return true if two tokens are adjacent at some time during the merges.
+    #[inline(always)]
+    fn become_neighbours(&self, table: &MergeTable, left: u32, right: u32) -> bool {
+        let (mut left, mut right) = (left, right);
+        loop {
+            let [a, b] = [left, right].map(|id| self.0[id as usize]);
+            // The last merge is undone. Of two merges with the same rank, the left one was first.
+            let undoes_left = a.rank > b.rank;
+            if !undoes_left && b.rank == 0 {
+                return true;
+            }
+            let limit = if undoes_left { a.rank } else { b.rank + 1 };
+            left = select_unpredictable(undoes_left, a.right, left);
+            right = select_unpredictable(undoes_left, right, b.left);
+            if rank_of(table, left, right) < limit {
+                return false;
+            }
         }
     }
 }
@@ -219,8 +265,8 @@ fn rank_of(table: &MergeTable, left: u32, right: u32) -> u32 {
     table.rank(left, right).saturating_add(1)
 }
 
-/// The longest token that some bytes begin with, or `NONE`.
+/// Return the length and the id of the longest token that some bytes begin with.
 #[inline(always)]
-fn longest_in(trie: &Trie, bytes: &[u8]) -> u32 {
-    trie.prefixes(INITIAL_ROOT, bytes).last().map_or(NONE, |(_, id)| id)
+fn longest_in(trie: &Trie, bytes: &[u8]) -> Option<(usize, u32)> {
+    trie.prefixes(INITIAL_ROOT, bytes).last()
 }

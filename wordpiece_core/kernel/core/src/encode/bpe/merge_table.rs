@@ -4,16 +4,16 @@ use crate::base::hash::Seed;
 use crate::base::trie::NONE;
 
 /// The ranks of pairs: a hash table with open addressing, at most half full. Most pairs that are looked
-/// up are not there, which a much smaller table of bits says of nearly all of them.
+/// up are not there, which a much smaller Bloom filter says of nearly all of them.
 pub(super) struct MergeTable {
     slots: Box<[MergeSlot]>,
-    /// By the upper bits of the hash, whether a pair with that hash may be there.
+    /// A Bloom filter of the pairs: two bits for each, in one word.
     may_hold: Box<[u64]>,
     seed: Seed,
 }
 
-/// The number of bits for each slot.
-const BITS: usize = 8;
+/// The number of bits of the filter for each slot.
+const BITS: usize = 4;
 
 #[derive(Clone, Copy)]
 struct MergeSlot {
@@ -29,7 +29,7 @@ impl MergeTable {
         MergeTable::with_bits(pairs, BITS)
     }
 
-    /// An empty table with `bits` bits for each slot.
+    /// Return an empty table with `bits` bits of the filter for each slot.
     pub(super) fn with_bits(pairs: usize, bits: usize) -> Self {
         let slots = (2 * pairs).next_power_of_two().max(2);
         let free = MergeSlot { left: NONE, right: NONE, rank: NONE };
@@ -37,11 +37,11 @@ impl MergeTable {
         MergeTable { slots: vec![free; slots].into(), may_hold, seed: Seed::random() }
     }
 
-    /// Puts a pair in; returns false if it was there.
+    /// Insert a pair. Return false if it was there.
     pub(super) fn insert(&mut self, left: u32, right: u32, rank: u32) -> bool {
         let hash = self.hash(left, right);
-        let (word, bit) = self.bit(hash);
-        self.may_hold[word] |= bit;
+        let (word, bits) = self.bits(hash);
+        self.may_hold[word] |= bits;
         let at = self.find(hash, left, right);
         let is_new = self.slots[at].rank == NONE;
         if is_new {
@@ -50,19 +50,19 @@ impl MergeTable {
         is_new
     }
 
-    /// Returns false if the table of bits shows that a pair is missing.
+    /// Return false if the filter shows that a pair is missing.
     #[inline(always)]
     pub(super) fn may_hold(&self, left: u32, right: u32) -> bool {
-        let (word, bit) = self.bit(self.hash(left, right));
-        self.may_hold[word] & bit != 0
+        let (word, bits) = self.bits(self.hash(left, right));
+        self.may_hold[word] & bits == bits
     }
 
-    /// The rank of a pair; `NONE` if it is not there.
+    /// Return the rank of a pair, or `NONE`.
     #[inline]
     pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
         let hash = self.hash(left, right);
-        let (word, bit) = self.bit(hash);
-        if self.may_hold[word] & bit == 0 {
+        let (word, bits) = self.bits(hash);
+        if self.may_hold[word] & bits != bits {
             return NONE;
         }
         self.slots[self.find(hash, left, right)].rank
@@ -74,9 +74,9 @@ impl MergeTable {
     }
 
     #[inline(always)]
-    fn bit(&self, hash: u64) -> (usize, u64) {
-        let at = (hash >> 32) as usize & (64 * self.may_hold.len() - 1);
-        (at / 64, 1 << (at % 64))
+    fn bits(&self, hash: u64) -> (usize, u64) {
+        let word = (hash >> 32) as usize & (self.may_hold.len() - 1);
+        (word, 1 << (hash >> 58) | 1 << (hash >> 52 & 63))
     }
 
     #[inline]

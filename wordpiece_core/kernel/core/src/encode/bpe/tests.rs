@@ -10,9 +10,13 @@ fn tied_bpe(tokens: &[&str], merges: &[(u32, u32)], tied: &[u32]) -> Result<Bpe>
     Bpe::new(vocabulary, BpeOptions { merges, tied, ..BpeOptions::default() })
 }
 
-/// A random vocabulary over some letters, and its merges.
-fn random_bpe(random: &mut Random, merges: usize) -> (Vec<String>, Vec<(u32, u32)>) {
-    let mut tokens: Vec<String> = ["a", "b", "c", "é"].map(String::from).into();
+/// Return a random vocabulary over these letters, and its merges.
+fn random_bpe(
+    random: &mut Random,
+    letters: &[char],
+    merges: usize,
+) -> (Vec<String>, Vec<(u32, u32)>) {
+    let mut tokens: Vec<String> = letters.iter().map(char::to_string).collect();
     let mut pairs = Vec::new();
     for _ in 0..merges {
         let [left, right] = [0; 2].map(|_| random.below(tokens.len()) as u32);
@@ -47,13 +51,15 @@ fn plainly(tokens: &[String], merges: &[(u32, u32)], word: &str) -> Vec<u32> {
 #[test]
 fn short_and_long_words_are_merged_as_by_definition() {
     let (mut random, mut without_merging) = (Random::new(1), 0);
-    for _ in 0..3_000 {
+    for round in 0..3_000 {
+        let letters = [['a', 'b', 'c', 'é'], ['字', '文', '本', 'a']][round % 2];
         let merges = random.below(30);
-        let (tokens, merges) = random_bpe(&mut random, merges);
+        let (tokens, merges) = random_bpe(&mut random, &letters, merges);
         let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
         let bpe = bpe(&vocabulary, &merges).unwrap();
         for length in [1, 2, 5, 12, 39, 41, 90] {
-            let word = random.word(&['a', 'b', 'c', 'é', 'x'], length);
+            let [a, b, c, d] = letters;
+            let word = random.word(&[a, b, c, d, 'x'], length);
             let (mut scratch, mut found) = (BpeScratch::default(), Vec::new());
             bpe.tokens(&word, &mut scratch, &mut found);
             let ids: Vec<u32> = found.iter().map(|token| token.id).collect();
