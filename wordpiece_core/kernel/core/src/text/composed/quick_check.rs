@@ -1,5 +1,6 @@
 //! Quick check for Unicode normalization forms. Nearly all text is in form C already.
 
+use std::iter::{Once, once};
 use std::sync::LazyLock;
 
 use unicode_normalization_alignments::char::canonical_combining_class;
@@ -32,14 +33,19 @@ static INERT: [LazyLock<Inert>; 4] = [
     LazyLock::new(|| inert(is_nfkd_quick)),
 ];
 
-fn inert(quick: impl Fn(std::iter::Once<char>) -> IsNormalized) -> Inert {
-    let mut bits = vec![0; 0x11_0000 / 64].into_boxed_slice();
-    for c in '\0'..=char::MAX {
-        let is_inert =
-            canonical_combining_class(c) == 0 && quick(std::iter::once(c)) == IsNormalized::Yes;
-        bits[c as usize / 64] |= u64::from(is_inert) << (c as usize % 64);
+/// The end of the planes with characters that a form changes.
+const END: char = '\u{40000}';
+
+fn inert(quick: impl Fn(Once<char>) -> IsNormalized) -> Inert {
+    let mut bits = vec![u64::MAX; 0x11_0000 / 64].into_boxed_slice();
+    for c in ('\0'..END).filter(|&c| !is_inert(c, &quick)) {
+        bits[c as usize / 64] &= !(1 << (c as usize % 64));
     }
     bits
+}
+
+fn is_inert(c: char, quick: impl Fn(Once<char>) -> IsNormalized) -> bool {
+    canonical_combining_class(c) == 0 && quick(once(c)) == IsNormalized::Yes
 }
 
 /// Return true if a text only has characters that its form never changes: then the text is in that form
@@ -80,6 +86,10 @@ mod tests {
             for c in '\0'..=char::MAX {
                 let is_inert = bits[c as usize / 64] >> (c as usize % 64) & 1 == 1;
                 assert_eq!(is_normalized(&format!("a{c}"), form), is_inert, "{c:?}, {form:?}");
+                assert!(
+                    c < END
+                        || super::is_inert(c, is_nfkc_quick) && super::is_inert(c, is_nfkd_quick)
+                );
             }
         }
     }

@@ -6,7 +6,6 @@ use std::ops::{BitOr, RangeInclusive};
 use std::sync::LazyLock;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
-use unicode_script::{Script, UnicodeScript};
 
 use crate::text::unicode::is_whitespace;
 
@@ -46,8 +45,7 @@ impl Class {
     /// The class of a character.
     pub(super) fn of(c: char) -> Class {
         use GeneralCategory::*;
-        let category = get_general_category(c);
-        let class = match category {
+        let class = match get_general_category(c) {
             _ if is_whitespace(c) => Class::SPACE,
             UppercaseLetter | TitlecaseLetter => Class::UPPER,
             LowercaseLetter => Class::LOWER,
@@ -60,11 +58,21 @@ impl Class {
             _ => Class::NONE,
         };
         let cjk = matches!(c, '一'..='龥' | '\u{3040}'..='\u{30FF}');
-        // The scripts are from a later Unicode, which has more characters.
-        let han = c >= FIRST_HAN && category != Unassigned && c.script() == Script::Han;
         let only = |class, is| if is { class } else { Class::NONE };
-        class | only(Class::CJK, cjk) | only(Class::HAN, han)
+        class | only(Class::CJK, cjk) | only(Class::HAN, is_han(c))
     }
+}
+
+/// Return true for characters of the script Han in Unicode 16.
+fn is_han(c: char) -> bool {
+    matches!(c,
+        '\u{2E80}'..='\u{2E99}' | '\u{2E9B}'..='\u{2EF3}' | '\u{2F00}'..='\u{2FD5}'
+        | '\u{3005}' | '\u{3007}' | '\u{3021}'..='\u{3029}' | '\u{3038}'..='\u{303B}'
+        | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FA6D}'
+        | '\u{FA70}'..='\u{FAD9}' | '\u{16FE2}'..='\u{16FE3}' | '\u{16FF0}'..='\u{16FF1}'
+        | '\u{20000}'..='\u{2A6DF}' | '\u{2A700}'..='\u{2B739}' | '\u{2B740}'..='\u{2B81D}'
+        | '\u{2B820}'..='\u{2CEA1}' | '\u{2CEB0}'..='\u{2EBE0}' | '\u{2EBF0}'..='\u{2EE5D}'
+        | '\u{2F800}'..='\u{2FA1D}' | '\u{30000}'..='\u{3134A}' | '\u{31350}'..='\u{323AF}')
 }
 
 impl BitOr for Class {
@@ -77,8 +85,6 @@ impl BitOr for Class {
 }
 
 const CODES: usize = 0x11_0000;
-/// No character before it is of the script Han.
-const FIRST_HAN: char = '\u{2E80}';
 
 /// The classes of all code points.
 #[derive(Clone, Copy)]
@@ -151,13 +157,16 @@ fn decoded(text: &[u8]) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unicode_script::{Script, UnicodeScript};
 
     #[test]
     fn the_table_has_the_class_of_every_character() {
         let classes = Classes::get();
         for c in '\0'..=char::MAX {
             assert_eq!(classes.0[c as usize], Class::of(c), "{c:?}");
-            assert!(c >= FIRST_HAN || c.script() != Script::Han, "{c:?}");
+            // The scripts are from a later Unicode, which has more characters.
+            let is_assigned = get_general_category(c) != GeneralCategory::Unassigned;
+            assert_eq!(is_han(c), is_assigned && c.script() == Script::Han, "{c:?}");
         }
     }
 }
