@@ -52,6 +52,8 @@ pub enum Section {
 struct Search {
     tokens: Vec<AddedToken>,
     matcher: AhoCorasick,
+    /// The first bytes of the tokens.
+    first: Vec<u8>,
 }
 
 impl AddedTokenSearch {
@@ -114,7 +116,59 @@ impl Search {
             .match_kind(MatchKind::LeftmostLongest)
             .build(tokens.iter().map(|token| &token.content))
             .map_err(|error| Error::option(format!("added tokens: {error}")))?;
-        Ok(Some(Search { tokens, matcher }))
+        let mut first: Vec<u8> = tokens.iter().map(|token| token.content.as_bytes()[0]).collect();
+        first.sort_unstable();
+        first.dedup();
+        Ok(Some(Search { tokens, matcher, first }))
+    }
+
+    /// Return false if a text has none of the tokens, without starting the matcher, which takes longer than the search
+    /// of a short text.
+    #[inline]
+    fn may_match(&self, text: &str) -> bool {
+        match *self.first {
+            [a] => memchr::memchr(a, text.as_bytes()).is_some(),
+            [a, b] => memchr::memchr2(a, b, text.as_bytes()).is_some(),
+            [a, b, c] => memchr::memchr3(a, b, c, text.as_bytes()).is_some(),
+            _ => true,
+        }
+    }
+
+    /// Calls `each` with the sections of a range of a text.
+    fn split(&self, text: &str, range: Range<usize>, each: &mut impl FnMut(Section)) {
+        let mut from = range.start;
+        let mut taken = range.start; // the end of the last white space that was looked for
+        let searched = &text[..range.end];
+        for found in self.matcher.find_iter(&searched[range.start..]) {
+            let token = &self.tokens[found.pattern().as_usize()];
+            let (mut start, mut end) = (range.start + found.start(), range.start + found.end());
+            if token.single_word && !is_single_word(&searched[range.start..], found.range()) {
+                continue;
+            }
+            if token.lstrip {
+                let before = &searched[from.min(start)..start];
+                start =
+                    from.max(start - (before.len() - before.trim_end_matches(is_whitespace).len()));
+            }
+            if from < start {
+                each(Section::Text(from..start));
+            }
+            if token.rstrip {
+                // A token in such white space takes the rest of it.
+                if end > taken {
+                    taken = range.end - searched[end..].trim_start_matches(is_whitespace).len();
+                }
+                end = taken;
+            }
+            if end <= start {
+                continue; // it is white space of the token before it, which has all of it
+            }
+            from = end;
+            each(Section::Token(token.id, start..end));
+        }
+        if from < range.end {
+            each(Section::Text(from..range.end));
+        }
     }
 }
 
@@ -126,47 +180,17 @@ fn is_single_word(text: &str, range: Range<usize>) -> bool {
 }
 
 /// Calls `each` with the sections of a range of a text.
-#[inline]
+#[inline(always)]
 fn split_by(
     search: Option<&Search>,
     text: &str,
     range: Range<usize>,
     each: &mut impl FnMut(Section),
 ) {
-    let mut from = range.start;
-    let mut taken = range.start; // the end of the last white space that was looked for
-    let searched = &text[..range.end];
-    for (search, found) in search.into_iter().flat_map(|search| {
-        let matches = search.matcher.find_iter(&searched[range.start..]);
-        matches.map(move |found| (search, found))
-    }) {
-        let token = &search.tokens[found.pattern().as_usize()];
-        let (mut start, mut end) = (range.start + found.start(), range.start + found.end());
-        if token.single_word && !is_single_word(&searched[range.start..], found.range()) {
-            continue;
-        }
-        if token.lstrip {
-            let before = &searched[from.min(start)..start];
-            start = from.max(start - (before.len() - before.trim_end_matches(is_whitespace).len()));
-        }
-        if from < start {
-            each(Section::Text(from..start));
-        }
-        if token.rstrip {
-            // A token in such white space takes the rest of it.
-            if end > taken {
-                taken = range.end - searched[end..].trim_start_matches(is_whitespace).len();
-            }
-            end = taken;
-        }
-        if end <= start {
-            continue; // it is white space of the token before it, which has all of it
-        }
-        from = end;
-        each(Section::Token(token.id, start..end));
-    }
-    if from < range.end {
-        each(Section::Text(from..range.end));
+    match search.filter(|search| search.may_match(&text[range.clone()])) {
+        Some(search) => search.split(text, range, each),
+        None if !range.is_empty() => each(Section::Text(range)),
+        None => {}
     }
 }
 
