@@ -248,3 +248,50 @@ impl Lookups {
         (self.held, self.held_long) = (0, 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foldhash::HashMap;
+    use wordpiece_testing::Random;
+
+    #[test]
+    fn segments_of_all_lengths_are_found_in_the_order_of_the_text() {
+        let (mut random, mut found_again) = (Random::new(8), [0; 3]);
+        let text: Vec<u8> = (0..1 << 16).map(|_| *random.choose(b"ab")).collect();
+        let (mut table, mut lookups) = (EntryTable::default(), Lookups::default());
+        let mut expected: HashMap<&[u8], u64> = HashMap::default();
+        for _ in 0..400 {
+            let mut segments = Vec::new();
+            while !lookups.is_full() {
+                let most = *random.choose(&[6, SHORT, MIDDLE_END, 40, LONGEST + 9]);
+                let start = random.below(if most > 6 { 8 } else { text.len() / 2 });
+                let end = start + most - random.below(most.min(25));
+                lookups.push(&table, &text, (start, end));
+                segments.push(start..end);
+            }
+            lookups.prefetch_long(&table);
+            assert_eq!(lookups.len(), segments.len());
+            for (index, range) in segments.into_iter().enumerate() {
+                let segment = &text[range.clone()];
+                let (place, hash) = lookups.segment(index);
+                assert_eq!(place, range);
+                if segment.len() > LONGEST {
+                    continue;
+                }
+                assert_eq!(hash, table.hash(segment));
+                let entry = lookups.entry(index, &table, &text).copied();
+                assert_eq!(entry, expected.get(segment).copied(), "{range:?}");
+                assert_eq!(entry, table.get(segment, hash).copied());
+                let kind =
+                    [SHORT, MIDDLE_END - 1].iter().filter(|&&end| segment.len() > end).count();
+                found_again[kind] += usize::from(entry.is_some());
+                let value = random.below(1 << 20) as u64;
+                table.insert(segment, hash, value);
+                expected.insert(segment, value);
+            }
+            lookups.clear();
+        }
+        assert!(found_again.iter().all(|&times| times > 500), "{found_again:?}");
+    }
+}
