@@ -11,6 +11,7 @@
 //! vocabularies are merged.
 
 use std::hint::select_unpredictable;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::merge_table::MergeTable;
 use crate::base::error::Result;
@@ -23,6 +24,8 @@ pub(super) struct Longest {
     /// The number of bytes of each token.
     lengths: Vec<u32>,
     borders: Borders,
+    /// No other model has this number.
+    number: u64,
 }
 
 /// The merges that make tokens, by token.
@@ -46,7 +49,14 @@ pub(super) struct LongestScratch {
     pub(super) ids: Vec<u32>,
     /// One bit for each place that no token may begin at.
     dead: Vec<u64>,
+    /// Pairs of tokens of the model with that number, by their hash, with the lowest bit set if they are compatible.
+    pairs: Vec<u64>,
+    number: u64,
 }
+
+/// The number of remembered pairs, in bits. In long words, most pairs repeat.
+const PAIRS: u32 = 13;
+const NO_PAIR: u64 = u64::MAX;
 
 impl Longest {
     /// None if merges must be applied one by one.
@@ -63,6 +73,9 @@ impl Longest {
         merges: impl Iterator<Item = (u32, u32, u32)>,
         table: &MergeTable,
     ) -> Result<Option<Self>> {
+        if strings.len() > 1 << 31 {
+            return Ok(None);
+        }
         let symbol = |(id, string): (u32, &Option<Vec<u8>>)| {
             let rank = if string.is_some() && is_symbol(id) { 0 } else { NONE };
             Made { left: NONE, right: NONE, rank, shorter: NONE }
@@ -108,7 +121,9 @@ impl Longest {
         }
         let lengths = strings.iter().map(|string| string.as_ref().map_or(0, Vec::len) as u32);
         let lengths = lengths.collect();
-        Ok(Some(Longest { trie, tokens, lengths, borders }))
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(Longest { trie, tokens, lengths, borders, number }))
     }
 
     /// Tokenizes a word into `scratch.ids`. Returns false if it has an unknown character.
@@ -118,7 +133,10 @@ impl Longest {
         table: &MergeTable,
         scratch: &mut LongestScratch,
     ) -> bool {
-        let LongestScratch { ids, dead } = scratch;
+        if scratch.number != self.number {
+            (scratch.pairs, scratch.number) = (vec![NO_PAIR; 1 << PAIRS], self.number);
+        }
+        let LongestScratch { ids, dead, pairs, .. } = scratch;
         ids.clear();
         dead.clear();
         dead.resize(word.len() / 64 + 1, 0);
@@ -134,7 +152,7 @@ impl Longest {
             let end = at + length;
             let may_end = dead[end / 64] >> (end % 64) & 1 == 0;
             let stays_apart = |&last: &u32| {
-                !self.borders.may_merge(word, at) || self.tokens.stay_apart(table, last, id, NONE)
+                !self.borders.may_merge(word, at) || self.stay_apart(table, last, id, pairs)
             };
             if may_end && ids.last().is_none_or(stays_apart) {
                 ids.push(id);
@@ -160,6 +178,18 @@ impl Longest {
     fn shorter(&self, id: u32) -> Option<(usize, u32)> {
         let id = self.tokens.0[id as usize].shorter;
         (id != NONE).then(|| (self.lengths[id as usize] as usize, id))
+    }
+
+    /// Return true if two adjacent tokens are compatible.
+    #[inline(always)]
+    fn stay_apart(&self, table: &MergeTable, left: u32, right: u32, pairs: &mut [u64]) -> bool {
+        let pair = (left as u64) << 32 | (right as u64) << 1; // ids are below 2^31
+        let place = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PAIRS);
+        let known = &mut pairs[place as usize];
+        if *known & !1 != pair {
+            *known = pair | self.tokens.stay_apart(table, left, right, NONE) as u64;
+        }
+        *known & 1 == 1
     }
 }
 
