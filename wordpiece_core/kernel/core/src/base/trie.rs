@@ -3,8 +3,8 @@
 //! A trie is an automaton: each state represents the bytes that lead to it, and a transition by
 //! one byte leads to a longer string of bytes. In a double array the transition from a state by
 //! byte `b` goes to the state at index `base + b`, and it exists if that state has the byte `b`. No
-//! two states have the same base, so the byte tells where a state comes from. A transition costs one
-//! addition, one load and one comparison, and the transitions of all states share one array.
+//! two states have the same base, so the index and the byte of a state determine its parent. A
+//! transition costs one addition, one load and one comparison, and all states share one array.
 //!
 //! The trie has two roots in one array: one for tokens at the beginning of a word, and one for
 //! tokens that continue a word. Without its own root the continuing prefix (`##`) would have to be
@@ -24,9 +24,6 @@ impl State {
     const MARK: u64 = 1 << 8;
     /// The number of bits for the byte and the mark.
     const ID_SHIFT: u32 = 9;
-    /// Stands where there is no state.
-    const UNUSED: State = State(0);
-
     fn new(byte: u8) -> Self {
         State(State::MARK | byte as u64)
     }
@@ -38,7 +35,7 @@ impl State {
     }
 
     fn is_unused(self) -> bool {
-        self.0 == State::UNUSED.0
+        self.0 == 0
     }
 }
 
@@ -51,8 +48,8 @@ pub const CONTINUING_ROOT: usize = 1;
 
 /// A double-array trie with one root for tokens that begin a word and one for tokens that continue it.
 pub struct Trie {
-    /// The roots first.
-    states: Vec<State>,
+    /// The two roots come first.
+    states: Box<[State]>,
     id_bits: u32,
 }
 
@@ -89,14 +86,14 @@ impl Trie {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if an id and the index of a state together have more than 55 bits.
+    /// Returns [`Error::Data`] if one more than the largest id, and a base, have more than 55 bits together.
     pub fn new<Bytes: AsRef<[u8]> + ?Sized>(tokens: [Vec<(&Bytes, u32)>; 2]) -> Result<Self> {
         let patterns = tokens.map(sorted);
         let last_id = patterns.iter().flatten().map(|&(_, id)| id).max().unwrap_or(0);
         let id_bits = u32::BITS - last_id.saturating_add(1).leading_zeros();
         let base_shift = State::ID_SHIFT + id_bits;
         let mut building = Building {
-            // Nothing leads to the roots: their bytes are beyond their indices.
+            // No transition leads to a root: by byte 255 its parent would have a negative base.
             states: vec![State::new(0xFF); 2],
             bases: Vec::new(),
             unused_from: 2,
@@ -129,21 +126,17 @@ impl Trie {
         }
         // A transition is looked up without knowing if there is one.
         let mut states = building.states;
-        states.resize(building.bases.len() * 64 + 256, State::UNUSED);
-        Ok(Trie { states, id_bits })
+        states.resize(building.bases.len() * 64 + 256, State::default());
+        Ok(Trie { states: states.into(), id_bits })
     }
 
-    /// Return a root.
+    /// Return the state of a root.
     #[inline(always)]
     pub(crate) fn root(&self, root: usize) -> State {
         self.states[root]
     }
 
-    /// The state that the transition from `state` by `byte` leads to, if there is one.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `state` is not a state of this trie.
+    /// Return the state that the transition from `state`, a state of this trie, by `byte` leads to, if there is one.
     #[inline(always)]
     pub(crate) fn transition(&self, state: State, byte: u8) -> Option<State> {
         let base = (state.0 >> (State::ID_SHIFT + self.id_bits)) as usize;
@@ -204,7 +197,7 @@ impl Building {
                 return Err(Error::data("the vocabulary is too large for a trie"));
             }
             if self.states.len() < base + 256 {
-                self.states.resize((base + 256) * 3 / 2, State::UNUSED);
+                self.states.resize((base + 256) * 3 / 2, State::default());
             }
             self.bases.resize(self.bases.len().max(base / 64 + 1), 0);
             let (word, bit) = (&mut self.bases[base / 64], 1 << (base % 64));
@@ -329,5 +322,22 @@ mod tests {
                 assert_eq!(found, expected.collect::<Vec<_>>(), "{text:?} {tokens:?}");
             }
         }
+    }
+
+    #[test]
+    fn ids_have_any_value_and_too_many_states_are_refused() {
+        let last = u32::MAX - 1;
+        let tokens = || vec![("a", last), ("ab", 0), ("\u{10FFFF}", 1)];
+        let trie = Trie::new([tokens(), tokens()]).unwrap();
+        for root in [INITIAL_ROOT, CONTINUING_ROOT] {
+            assert_eq!(trie.prefixes(root, b"abc").collect::<Vec<_>>(), [(1, last), (2, 0)]);
+        }
+        let mut building = Building {
+            states: vec![State::new(0xFF); 300],
+            bases: vec![],
+            unused_from: 2,
+            end: 300,
+        };
+        assert!(building.find_base(&[(0, 0..1)]).is_err());
     }
 }

@@ -122,8 +122,8 @@ impl Search {
         Ok(Some(Search { tokens, matcher, first }))
     }
 
-    /// Return false if a text has none of the tokens, without starting the matcher, which takes longer than the search
-    /// of a short text.
+    /// Return false only if a text has none of the tokens. To start the matcher takes longer than to search a short
+    /// text. With more than three first bytes, always true.
     #[inline]
     fn may_match(&self, text: &str) -> bool {
         match *self.first {
@@ -134,7 +134,7 @@ impl Search {
         }
     }
 
-    /// Calls `each` with the sections of a range of a text.
+    /// Call `each` with the sections of a range of a text.
     fn split(&self, text: &str, range: Range<usize>, each: &mut impl FnMut(Section)) {
         let mut from = range.start;
         let mut taken = range.start; // the end of the last white space that was looked for
@@ -179,7 +179,7 @@ fn is_single_word(text: &str, range: Range<usize>) -> bool {
     !is_word(text[..range.start].chars().next_back()) && !is_word(text[range.end..].chars().next())
 }
 
-/// Calls `each` with the sections of a range of a text.
+/// Call `each` with the sections of a range of a text: one section of text if no token can be there.
 #[inline(always)]
 fn split_by(
     search: Option<&Search>,

@@ -64,7 +64,7 @@ impl WordPiece {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Data`] if the tokens have 2^32 bytes or more; [`Error::Option`] if none is unknown.
+    /// Returns [`Error::Data`] if the vocabulary is too large for a trie; [`Error::Option`] if none is unknown.
     pub fn new(vocabulary: Vocabulary<'_>, options: WordPieceOptions<'_>) -> Result<Self> {
         let WordPieceOptions { continuing_prefix, unk_scope, max_word_length } = options;
         let needed = || Error::option("unk_token: wordpiece needs one");

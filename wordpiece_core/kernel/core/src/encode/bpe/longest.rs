@@ -3,7 +3,7 @@
 //! Adjacent tokens are compatible if encoding their concatenation returns them. BPE gives the only
 //! tokenization of a word in which all adjacent tokens are compatible. So tokens are taken from the left,
 //! longest first, with a step back if no compatible token follows. (van Antwerpen and Neubeck, "So many
-//! tokens, so little time", 2024.) The time is linear in the length of the word.
+//! tokens, so little time", 2024.) For a given vocabulary the time is linear in the length of the word.
 //!
 //! This needs a vocabulary in which one merge makes each token, from tokens that are made before it. Further
 //! merges of the same token are harmless if their parts never meet because other merges come first; where
@@ -54,9 +54,11 @@ pub(super) struct LongestScratch {
     number: u64,
 }
 
-/// The number of remembered pairs, in bits. In long words, most pairs repeat.
+/// The binary logarithm of the number of remembered pairs.
 const PAIRS: u32 = 13;
 const NO_PAIR: u64 = u64::MAX;
+/// Up to this length, in bytes, few pairs of a word repeat, and none is remembered.
+const FEW_PAIRS: usize = 64;
 
 impl Longest {
     /// None if merges must be applied one by one.
@@ -133,7 +135,8 @@ impl Longest {
         table: &MergeTable,
         scratch: &mut LongestScratch,
     ) -> bool {
-        if scratch.number != self.number {
+        let remembers = word.len() > FEW_PAIRS;
+        if remembers && scratch.number != self.number {
             (scratch.pairs, scratch.number) = (vec![NO_PAIR; 1 << PAIRS], self.number);
         }
         let LongestScratch { ids, dead, pairs, .. } = scratch;
@@ -151,10 +154,14 @@ impl Longest {
             };
             let end = at + length;
             let may_end = dead[end / 64] >> (end % 64) & 1 == 0;
-            let stays_apart = |&last: &u32| {
-                !self.borders.may_merge(word, at) || self.stay_apart(table, last, id, pairs)
+            let is_compatible = |&last: &u32| {
+                !self.borders.may_merge(word, at)
+                    || match remembers {
+                        true => self.are_compatible(table, last, id, pairs),
+                        false => self.tokens.stay_apart(table, last, id, NONE),
+                    }
             };
-            if may_end && ids.last().is_none_or(stays_apart) {
+            if may_end && ids.last().is_none_or(is_compatible) {
                 ids.push(id);
                 at = end;
                 next = longest_in(&self.trie, &word[at..]);
@@ -180,9 +187,9 @@ impl Longest {
         (id != NONE).then(|| (self.lengths[id as usize] as usize, id))
     }
 
-    /// Return true if two adjacent tokens are compatible.
+    /// Return true if two adjacent tokens are compatible, from memory if they were looked at before.
     #[inline(always)]
-    fn stay_apart(&self, table: &MergeTable, left: u32, right: u32, pairs: &mut [u64]) -> bool {
+    fn are_compatible(&self, table: &MergeTable, left: u32, right: u32, pairs: &mut [u64]) -> bool {
         let pair = (left as u64) << 32 | (right as u64) << 1; // ids are below 2^31
         let place = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PAIRS);
         let known = &mut pairs[place as usize];
@@ -193,14 +200,15 @@ impl Longest {
     }
 }
 
-/// The bytes at the borders where merges join two tokens. Between other bytes, all tokens are compatible: no part of the
-/// left token merges with a part of the right one. That is frequent where characters have several bytes, as in Chinese.
+/// The bytes at the borders where merges join two tokens. At other borders all tokens are compatible: no part of the
+/// left token merges with a part of the right one. Such borders are frequent where characters have several bytes, as
+/// in Chinese.
 struct Borders {
-    /// For merges of a token with fewer than [`WINDOW`] bytes: one bit for each pair of the last byte of the left
-    /// token and the first byte of the right token.
+    /// For merges in which one token or both have fewer than [`WINDOW`] bytes: one bit for each pair of the last byte
+    /// of the left token and the first byte of the right token.
     short: Box<[u64; 1 << 10]>,
-    /// For other merges: one bit for each hash of the last bytes of the left token and the first bytes of the right
-    /// token.
+    /// For merges of two longer tokens: one bit for each hash of the last bytes of the left token and the first bytes
+    /// of the right token.
     long: Box<[u64; 1 << 13]>,
 }
 
@@ -275,6 +283,7 @@ impl Tokens {
         loop {
             let [a, b] = [left, right].map(|id| self.0[id as usize]);
             // The last merge is undone. Of two merges with the same rank, the left one was first.
+            count_probe();
             let undoes_left = a.rank > b.rank;
             if !undoes_left && b.rank == 0 {
                 return true;
@@ -299,4 +308,16 @@ fn rank_of(table: &MergeTable, left: u32, right: u32) -> u32 {
 #[inline(always)]
 fn longest_in(trie: &Trie, bytes: &[u8]) -> Option<(usize, u32)> {
     trie.prefixes(INITIAL_ROOT, bytes).last()
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The number of pairs of parts that were looked up, for tests of how much work a word is.
+    pub(super) static PROBES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[inline(always)]
+fn count_probe() {
+    #[cfg(test)]
+    PROBES.set(PROBES.get() + 1);
 }

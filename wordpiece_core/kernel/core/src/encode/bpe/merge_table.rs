@@ -53,7 +53,12 @@ impl MergeTable {
     /// Return false if the filter shows that a pair is missing.
     #[inline(always)]
     pub(super) fn may_hold(&self, left: u32, right: u32) -> bool {
-        let (word, bits) = self.bits(self.hash(left, right));
+        self.may_hold_hash(self.hash(left, right))
+    }
+
+    #[inline(always)]
+    fn may_hold_hash(&self, hash: u64) -> bool {
+        let (word, bits) = self.bits(hash);
         self.may_hold[word] & bits == bits
     }
 
@@ -61,8 +66,7 @@ impl MergeTable {
     #[inline]
     pub(super) fn rank(&self, left: u32, right: u32) -> u32 {
         let hash = self.hash(left, right);
-        let (word, bits) = self.bits(hash);
-        if self.may_hold[word] & bits != bits {
+        if !self.may_hold_hash(hash) {
             return NONE;
         }
         self.slots[self.find(hash, left, right)].rank

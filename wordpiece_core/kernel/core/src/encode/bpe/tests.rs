@@ -78,6 +78,32 @@ fn short_and_long_words_are_merged_as_by_definition() {
     assert!((20_500..21_000).contains(&without_merging), "{without_merging}");
 }
 
+#[test]
+fn hidden_and_equal_tokens_are_merged_like_others() {
+    let (mut random, mut without_merging) = (Random::new(9), 0);
+    for _ in 0..1_000 {
+        let letters = ['a', 'b', 'c', 'd'];
+        let (mut tokens, merges) = random_bpe(&mut random, &letters, 30);
+        let hidden: HashSet<u32> = [random.below(tokens.len()) as u32].into_iter().collect();
+        tokens.push(random.choose(&tokens).clone());
+        let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        let vocabulary = Vocabulary { tokens: &tokens, unk_id: None, hidden: &hidden };
+        for word_boundary in [WordBoundary::None, WordBoundary::Bytes] {
+            let options = BpeOptions { merges: &merges, word_boundary, ..BpeOptions::default() };
+            let bpe = Bpe::new(vocabulary, options).unwrap();
+            without_merging += usize::from(bpe.longest.is_some());
+            for length in [5, 40, 90] {
+                let word = random.word(&['a', 'b', 'c', 'd', 'a', 'x'], length);
+                let (mut scratch, mut found, mut merged) = Default::default();
+                bpe.tokens(&word, &mut scratch, &mut found);
+                bpe.merged_tokens(&word, &mut scratch, &mut merged);
+                assert_eq!(found, merged, "{word} {tokens:?} {merges:?} {hidden:?}");
+            }
+        }
+    }
+    assert!((200..2_000).contains(&without_merging), "{without_merging}");
+}
+
 /// The tokens of a word, where of all pairs that make a token the one of the lowest rank is merged, the
 /// leftmost first.
 fn ranked_plainly(tokens: &[String], ranks: &[u32], word: &str) -> Vec<u32> {
@@ -152,6 +178,30 @@ fn a_long_word_takes_work_in_proportion_to_its_length() {
     bpe.merged_tokens(&"a".repeat(length), &mut scratch, &mut found);
     assert_eq!(found.len(), length >> 11);
     assert!(scratch.work < 8 * length, "{}", scratch.work);
+}
+
+#[test]
+fn pairs_that_repeat_in_a_long_word_are_looked_up_once() {
+    // The word begins like a token of each length, and all of them but the first are rejected.
+    let letters: Vec<char> = ('\u{4E00}'..).take(100).collect();
+    let mut tokens: Vec<String> = letters.iter().map(char::to_string).collect();
+    tokens.push(letters.iter().rev().take(1).chain(&letters[..1]).collect());
+    let mut merges = vec![(99, 0)];
+    for (length, right) in (2..).zip(1..100) {
+        let left = if right == 1 { 0 } else { tokens.len() as u32 - 1 };
+        tokens.push(letters[..length].iter().collect());
+        merges.push((left, right));
+    }
+    let vocabulary: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    let bpe = bpe(&vocabulary, &merges).unwrap();
+    let all: String = letters.iter().collect();
+    let word = format!("{all}{all}").repeat(500);
+    let (mut scratch, mut found, mut expected) = Default::default();
+    longest::PROBES.set(0);
+    bpe.tokens(&word, &mut scratch, &mut found);
+    assert!(longest::PROBES.get() < 20_000, "{}", longest::PROBES.get());
+    bpe.merged_tokens(&word, &mut scratch, &mut expected);
+    assert_eq!(found, expected);
 }
 
 #[test]
