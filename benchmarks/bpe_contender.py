@@ -1,8 +1,8 @@
-"""One trainer of byte-level BPE on text, as a script: the seconds from texts in memory to merges.
+"""Train byte-level BPE with one library, as a script, and measure the time from texts to merges.
 
 Arguments: trainer, split (gpt2 or llama3), number of merges (0: only load the texts), threads, file
-for the result as JSON (`seconds`, of which `counting`; the `tokens` made, in hexadecimal), Parquet
-files with the column `text`.
+for the result as JSON (`seconds`; `counting`, the part of them for counting; the `tokens`, in
+hexadecimal), Parquet files with the column `text`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_WORD_LIMIT = 1 << 30  # characters: the peers have none
 
 
 def ours(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
-    """Counting by the kernel on so many threads, then training on one."""
+    """Count with the kernel on `threads` threads, then train on one."""
     import wordpiece_core as wp
     from wordpiece_core import _kernel
     from wordpiece_core.training.smoothing import FRACTION_BITS
@@ -73,7 +73,7 @@ def ours(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
 
 
 def of_tokenizers(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
-    """The BpeTrainer of `tokenizers`; its threads are those of the process."""
+    """Train with the BpeTrainer of `tokenizers`, on the threads of the process."""
     import tokenizers
     from tokenizers.models import BPE
     from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
@@ -97,7 +97,7 @@ def of_tokenizers(texts: pa.Array, split: str, merges: int, threads: int) -> Tra
 
 
 def of_rustbpe(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
-    """`rustbpe`, by the same pattern."""
+    """Train with `rustbpe`, by the same pattern."""
     import rustbpe
 
     rows = texts.to_pylist()
@@ -111,7 +111,7 @@ def of_rustbpe(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
 
 
 def of_gigatoken(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
-    """`gigatoken`, which takes all texts as one, with something between them that is no text."""
+    """Train with `gigatoken`, which takes all texts as one string with separators."""
     import gigatoken
 
     one = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
@@ -125,7 +125,7 @@ def of_gigatoken(texts: pa.Array, split: str, merges: int, threads: int) -> Trai
 
 
 def of_gigabpe(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
-    """`gigabpe`, which reads a file, as GPT-2 splits it."""
+    """Train with `gigabpe`, which reads a file and splits like GPT-2."""
     import gigabpe
 
     with tempfile.NamedTemporaryFile("wb", suffix=".txt", delete=False) as file:
@@ -146,7 +146,7 @@ def of_gigabpe(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
 
 
 def of_ffbpe(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
-    """`ffbpe`, by the same pattern."""
+    """Train with `ffbpe`, by the same pattern."""
     import ffbpe
 
     rows = texts.to_pylist()
@@ -163,7 +163,7 @@ def of_ffbpe(texts: pa.Array, split: str, merges: int, threads: int) -> Train:
 
 
 def as_bytes(token: str) -> bytes:
-    """The bytes of a token that is written as GPT-2 writes it."""
+    """Return the bytes of a token in GPT-2's byte alphabet."""
     return bytes(map(BYTE_OF.__getitem__, token))
 
 
@@ -182,7 +182,7 @@ ONLY_GPT2 = {"gigatoken", "gigabpe"}
 def main(
     trainer: str, split: str, merges: int, threads: int, result: str, files: Sequence[str]
 ) -> None:
-    """Trains and writes down what it took."""
+    """Train, and write the result."""
     texts = read_texts([Path(path) for path in files]).combine_chunks()
     train = TRAINERS[trainer](texts, split, merges, threads)
     started = time.perf_counter()

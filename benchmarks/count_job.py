@@ -1,5 +1,5 @@
-"""Counting words from Parquet files to a word table: the whole process, and what it is made of:
-loading Python's libraries, reading, and counting."""
+"""Count words from Parquet files to a word table: the whole process, and its parts: loading
+libraries, reading, and counting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wordpiece_core import TextOptions, _kernel
 from wordpiece_core.limits import LIMITS
 from wordpiece_core.training.smoothing import FRACTION_BITS
 
-# What the command loads, Beam most of it, and how it ends.
+# Load the libraries of the command, mostly Beam, and exit in the same way.
 IMPORTS = """
 import os
 import pipelines.commands.count
@@ -56,7 +56,7 @@ def count_job(setting: Setting) -> Iterator[Row]:
 def rows(
     setting: Setting, contenders: Mapping[str, Callable[[], float]], size: float
 ) -> Iterator[Row]:
-    """A row for each contender. The first is the whole process, the second is that of one word."""
+    """Return a row for each contender: the whole process first, then the process for one word."""
     taken = in_turn(contenders, setting.runs)
     whole, start, *_ = (statistics.median(seconds) for seconds in taken.values())
     for name, seconds in taken.items():
@@ -72,7 +72,7 @@ def rows(
 
 
 def count(setting: Setting, paths: list[str]) -> float:
-    """The seconds of the whole command."""
+    """Return the seconds of the whole command."""
     output = setting.work / "words"
     shutil.rmtree(output, ignore_errors=True)
     command = [WORDPIECE, "count", *paths, "--output", str(output)]
@@ -80,12 +80,12 @@ def count(setting: Setting, paths: list[str]) -> float:
 
 
 def load(setting: Setting) -> float:
-    """The seconds until the libraries are loaded."""
+    """Return the seconds until the libraries are loaded."""
     return run_process([sys.executable, "-c", IMPORTS], setting.cores, os.environ).seconds
 
 
 def read(paths: list[str], threads: int, *, counting: bool) -> float:
-    """The seconds of reading, or of reading and counting, without Beam."""
+    """Return the seconds for reading, or for reading and counting, without Beam."""
     started = time.perf_counter()
     ranges = inputs.plan(inputs.resolve(paths), "text", LIMITS.range_bytes)
     ranges.sort(key=lambda part: -part.bytes)
@@ -97,7 +97,7 @@ def read(paths: list[str], threads: int, *, counting: bool) -> float:
 
 
 def read_and_count(ranges: list[inputs.Range], *, counting: bool) -> pa.RecordBatch:
-    """The words of ranges of input, by the job's own reading and the kernel, without Beam."""
+    """Count the words of ranges of input with the job's reader and the kernel, without Beam."""
     counter = _kernel.WordCounter(TextOptions().for_kernel())
     for part in ranges:
         for batch in inputs.read_texts(part, "text"):
@@ -109,7 +109,7 @@ def read_and_count(ranges: list[inputs.Range], *, counting: bool) -> pa.RecordBa
 
 
 def count_in_memory(texts: pa.ChunkedArray, text: TextOptions | None = None) -> pa.RecordBatch:
-    """The word table of texts, which are cut as BERT's uncased models do, or as is said."""
+    """Return the word table of texts, by default split like BERT's uncased models."""
     counter = _kernel.WordCounter((text or TextOptions()).for_kernel())
     for chunk in texts.chunks:
         counter.count(chunk)

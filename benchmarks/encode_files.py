@@ -1,6 +1,6 @@
-"""Encoding in memory by one `tokenizer.json`, on one thread, and by other libraries, each run a
-process: BPE as Llama 3's, GPT-2's, Qwen 2's and Llama 2's, and Unigram, which are trained first on
-all texts, and a WordPiece as BERT's.
+"""Encode in memory by one `tokenizer.json`, on one thread, next to other libraries; each run is a
+process. The tokenizers are BPE like Llama 3's, GPT-2's, Qwen 2's and Llama 2's, Unigram, and
+WordPiece like BERT's, trained on all texts first.
 
 The environment variable PEERS_PYTHON names a second interpreter, for versions that cannot be
 installed together, such as `tokenizers` 1.0 and 0.23. A file that a library does not read has
@@ -106,7 +106,7 @@ def measure(setting: Setting, path: Path, group: str) -> dict[str, Measured]:
 
 
 def tokenizer_files(setting: Setting) -> Iterator[tuple[str, Path]]:
-    """A `tokenizer.json` of each kind."""
+    """Return a `tokenizer.json` of each kind."""
     size = ("--vocab-size", str(VOCAB_SIZE))
     for kind, options in TRAINED.items():
         yield kind, setting.train(kind, *options, *size, all_groups=True) / "tokenizer.json"
@@ -115,8 +115,8 @@ def tokenizer_files(setting: Setting) -> Iterator[tuple[str, Path]]:
 
 
 def like_llama_2(setting: Setting) -> Path:
-    """BPE with a normalizer that writes ▁ for spaces, no pre-tokenizer, and tokens of bytes: what
-    `transformers` makes of a model of sentencepiece, trained on the beginning of each text."""
+    """Train BPE on the beginning of each text, with a normalizer that writes ▁ for spaces, no
+    pre-tokenizer, and byte tokens, like files that `transformers` converts from sentencepiece."""
     lines = (
         line[:MOST_LINE]
         for paths in setting.groups.values()
@@ -160,7 +160,7 @@ def like_llama_2(setting: Setting) -> Path:
 
 
 def contenders() -> list[tuple[str, str]]:
-    """Interpreters and libraries: ours first."""
+    """Return interpreters and libraries, ours first."""
     other = os.environ.get("PEERS_PYTHON")
     found = [(sys.executable, library) for library in LIBRARIES]
     return found + [(other, name) for name in LIBRARIES if other and name != OURS]
@@ -169,13 +169,13 @@ def contenders() -> list[tuple[str, str]]:
 def run(
     setting: Setting, python: str, library: str, path: Path, texts: Path
 ) -> dict[str, Any] | None:
-    """What a library takes in a process of its own; None if it is not there, or fails."""
+    """Measure a library in a process of its own. None if it is missing or fails."""
     result = setting.work / "result.json"
     result.unlink(missing_ok=True)
     command = [python, "-P", str(MODULE), library, str(path), str(texts), str(CALLS), str(result)]
     environment = os.environ | {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     try:
-        taken = run_process(command, 1, environment)  # some take more threads
+        taken = run_process(command, 1, environment)  # some libraries use more threads
     except RuntimeError:
         return None
     return {**json.loads(result.read_text()), "peak_bytes": taken.peak_bytes}

@@ -1,4 +1,4 @@
-"""Encoding a dataset, Parquet to Parquet, as whole processes: `wordpiece encode` against
+"""Encode a dataset, Parquet to Parquet, as whole processes: `wordpiece encode` next to
 `datasets.map` with the same tokenizer in `transformers`. Both write the text and its ids, with
 their default compression."""
 
@@ -31,7 +31,7 @@ from benchmarks.setting import Setting, megabytes, read_texts
 
 PEER_SCRIPT = str(Path(__file__).with_name("peer_encode.py"))
 OURS, PEER = "wordpiece encode", "datasets.map"
-TIMES = 4  # the text is given so many times over
+TIMES = 4  # the number of copies of the text
 VOCAB_SIZE = 128_000
 ROWS_PER_COMPARISON = 10_000
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -79,7 +79,7 @@ def source(setting: Setting) -> tuple[list[Path], float]:
 def encode_both(
     setting: Setting, kind: str, tokenizer: Path, paths: list[Path]
 ) -> tuple[dict[str, list[Taken]], int]:
-    """Encode with both in turn. Returns the runs of each, and the number of rows that differ."""
+    """Encode with both in turn. Return the runs of each and the number of rows that differ."""
     ours, peer = (setting.work / f"{kind}-{name}" for name in ("ours", "peer"))
     contenders = {
         OURS: partial(encode_ours, setting, tokenizer, paths, ours),
@@ -98,7 +98,7 @@ def encode_ours(setting: Setting, tokenizer: Path, paths: list[Path], output: Pa
 
 
 def encode_peer(setting: Setting, tokenizer: Path, paths: list[Path], output: Path) -> Taken:
-    """With a new cache."""
+    """Encode with a new cache."""
     cache = setting.work / "cache"
     shutil.rmtree(cache, ignore_errors=True)
     script = [sys.executable, PEER_SCRIPT, str(tokenizer), str(output)]
@@ -111,7 +111,7 @@ def encode_peer(setting: Setting, tokenizer: Path, paths: list[Path], output: Pa
 
 
 def read_ids(paths: list[Path]) -> pa.ChunkedArray:
-    """The column `input_ids` of Parquet files."""
+    """Read the column `input_ids` of Parquet files."""
     tables = [pq.read_table(path, columns=["input_ids"]) for path in paths]
     return pa.chunked_array(
         [chunk for table in tables for chunk in table[0].cast(pa.list_(pa.int64())).chunks]
@@ -119,7 +119,7 @@ def read_ids(paths: list[Path]) -> pa.ChunkedArray:
 
 
 def rows_that_differ(ids: pa.ChunkedArray, others: pa.ChunkedArray) -> int:
-    """How many rows are not the same; those that only one side has are not."""
+    """Return the number of rows that differ, including rows that only one side has."""
     differ = abs(len(ids) - len(others))
     for start in range(0, min(len(ids), len(others)), ROWS_PER_COMPARISON):
         some, same = (

@@ -1,7 +1,7 @@
-"""One library that encodes by a `tokenizer.json`, on one thread, as a script for any interpreter.
+"""Encode by a `tokenizer.json` with one library, on one thread, as a script for any interpreter.
 
 Arguments: library, tokenizer.json, file of the texts as a JSON list, number of calls, file for the
-result as JSON: `version`; `seconds` of each call, of which the first has seen no text; `ids`, their
+result as JSON: `version`; `seconds` of each call, the first one with an empty cache; `ids`, their
 number and SHA-256.
 """
 
@@ -21,7 +21,7 @@ PACKAGES = {"wordpiece_core": "wordpiece-beam"}
 
 
 def wordpiece_core(path: str, texts: list[str]) -> Any:
-    """All texts in one call, from an Arrow array."""
+    """Encode all texts in one call, from an Arrow array."""
     import pyarrow as pa
 
     library = importlib.import_module("wordpiece_core")
@@ -32,19 +32,19 @@ def wordpiece_core(path: str, texts: list[str]) -> Any:
 
 
 def tokenizers(path: str, texts: list[str]) -> Any:
-    """All texts in one call; RAYON_NUM_THREADS says on how many threads."""
+    """Encode all texts in one call, on RAYON_NUM_THREADS threads."""
     tokenizer = importlib.import_module("tokenizers").Tokenizer.from_file(path)
     return lambda: tokenizer.encode_batch(texts, add_special_tokens=False)
 
 
 def snaptokens(path: str, texts: list[str]) -> Any:
-    """All texts in one call; RAYON_NUM_THREADS says on how many threads."""
+    """Encode all texts in one call, on RAYON_NUM_THREADS threads."""
     tokenizer = importlib.import_module("snaptokens").Tokenizer.from_file(path)
     return lambda: tokenizer.encode_batch(texts)
 
 
 def gigatoken(path: str, texts: list[str]) -> Any:
-    """All texts in one call, on this thread."""
+    """Encode all texts in one call, on this thread."""
     tokenizer = importlib.import_module("gigatoken").Tokenizer(path)
     return lambda: tokenizer.encode_batch(texts, parallel=False)
 
@@ -54,7 +54,7 @@ LIBRARIES = {made.__name__: made for made in (wordpiece_core, gigatoken, snaptok
 
 
 def main(library: str, path: str, texts_path: str, calls: int, result: str) -> None:
-    """Encodes the same texts, again and again, and writes down what it took."""
+    """Encode the same texts several times, and write the result."""
     texts = json.loads(Path(texts_path).read_text())
     encode = LIBRARIES[library](path, texts)
     seconds: list[float] = []

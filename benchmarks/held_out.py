@@ -1,12 +1,12 @@
-"""How compact vocabularies are: trained on nine tenths of each language, measured on the rest.
+"""Compactness of vocabularies: trained on nine tenths of each language, measured on the rest.
 
-All are trained in this run, and judged by the same: the WordPiece model of `tokenizers`, given
-BERT's words one by one. What is held out is runs of neighbouring rows, from all over the text:
-single rows would have their neighbours, of the same document and its words, in the training. Each
-run holds out another tenth.
+All are trained in this run, and measured with the WordPiece model of `tokenizers`, on BERT's words
+one by one. Blocks of adjacent rows from all over the text are held out: the neighbours of single
+rows, from the same document with the same words, would be in the training data. Each run holds out
+another tenth.
 
-Merging goes on where a smaller vocabulary is full, so that one training gives all sizes: the first
-tokens of the largest vocabulary are the smaller one, ours and that of `tokenizers`.
+One training gives all sizes, with both tools: a smaller vocabulary is the first tokens of the
+largest one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benchmarks.setting import Setting, megabytes, read_texts
 
 SIZES, SIZES_OF_LITTLE = (8000, 16_000, 30_522), (2000, 4000)
 LITTLE = 2.0  # MB of text
-BLOCKS = 100  # of neighbouring rows; every tenth is held out
+BLOCKS = 100  # blocks of adjacent rows; every tenth is held out
 PEER = "tokenizers"
 
 
@@ -59,20 +59,20 @@ def held_out(setting: Setting) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Held:
-    """What was measured of one size on one tenth. `tokens`: of the smallest vocabulary, as pairs
-    can run out. `unknown`: the share of words that `tokenizers` does not know."""
+    """The result for one size on one tenth. `tokens`: the size of the smallest vocabulary, since
+    pairs can run out. `unknown`: the share of words that `tokenizers` does not know."""
 
     tokens: int
     tokens_per_word: dict[str, float]
     unknown: float
 
     def difference(self, trainer: str) -> float:
-        """Tokens more than by `tokenizers`, in per cent."""
+        """Return the additional tokens in comparison with `tokenizers`, in percent."""
         return 100 * (self.tokens_per_word[trainer] / self.tokens_per_word[PEER] - 1)
 
 
 def one_tenth(texts: pa.ChunkedArray, tenth: int, sizes: Sequence[int]) -> list[Held]:
-    """Trains without a tenth (0 to 9) and measures on it, for every size."""
+    """Train without a tenth (0 to 9) and measure on it, for every size."""
     is_rest = np.arange(len(texts)) * BLOCKS // len(texts) % 10 == tenth
     training, words = (
         texts.filter(pa.array(~is_rest)),
@@ -89,7 +89,7 @@ def one_tenth(texts: pa.ChunkedArray, tenth: int, sizes: Sequence[int]) -> list[
 
 
 def train_ours(texts: pa.ChunkedArray, size: int, criterion: Any) -> list[str]:
-    """A vocabulary by a criterion; fewer tokens if no pair is left."""
+    """Train a vocabulary by a criterion; it has fewer tokens if no pair is left."""
     words = pa.Table.from_batches([count_in_memory(texts)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", wp.FewerTokensWarning)
@@ -97,7 +97,7 @@ def train_ours(texts: pa.ChunkedArray, size: int, criterion: Any) -> list[str]:
 
 
 def train_peer(texts: pa.ChunkedArray, size: int) -> list[str]:
-    """A vocabulary by the trainer of `tokenizers`."""
+    """Train a vocabulary with `tokenizers`."""
     starts = range(0, len(texts), BATCH_ROWS)
     batches = (texts.slice(start, BATCH_ROWS).to_pylist() for start in starts)
     ids = train_tokenizer(batches, size).get_vocab()
@@ -112,7 +112,7 @@ TRAINERS: dict[str, Callable[[pa.ChunkedArray, int], list[str]]] = {
 
 
 def tokens_per_word(vocab: list[str], words: pa.RecordBatch) -> tuple[float, float]:
-    """Tokens per word, and the share of words that are unknown, each word as often as it occurs."""
+    """Return tokens per word and the share of unknown words, each word as often as it occurs."""
     ids = {token: place for place, token in enumerate(vocab)}
     judge = tokenizers.Tokenizer(WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
     encoded = judge.encode_batch_fast(words["word"].to_pylist())
@@ -123,5 +123,5 @@ def tokens_per_word(vocab: list[str], words: pa.RecordBatch) -> tuple[float, flo
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean, least and most."""
+    """Return mean, least and most."""
     return f"{statistics.mean(values):+.2f} ({min(values):+.2f} to {max(values):+.2f})"

@@ -1,5 +1,5 @@
-"""Training a tokenizer like Llama 3's on 4 GB of text, and encoding it: whole processes, Parquet to
-Parquet.
+"""Train a tokenizer like Llama 3's on 4 GB of text, and encode the text: whole processes, Parquet
+to Parquet.
 
 The text is the corpus 70 times over, once the same each time, and once in copies that share no
 words (`write_copy`): real text of this size lies between the two.
@@ -63,7 +63,7 @@ def _per_core(tokens: int, core_seconds: float) -> Row:
 
 
 def _train(setting: Setting, source: Path, output: Path) -> Taken:
-    """Into a new directory."""
+    """Train into a new directory."""
     shutil.rmtree(output, ignore_errors=True)
     options = ["--config", "llm-bpe", "--vocab-size", str(VOCAB_SIZE), "--output", str(output)]
     return run_process([WORDPIECE, "train", str(source), *options], setting.cores, os.environ)

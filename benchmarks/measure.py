@@ -1,4 +1,4 @@
-"""Measuring: whole processes, runs in turn, and medians of them."""
+"""Measure whole processes, in turn, and summarize runs by medians."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 
 def keep_temporary_files(folder: Path) -> None:
-    """Puts the temporary files of this process, and of those it starts from now on, into a folder.
-    Processes that are killed leave some."""
+    """Keep the temporary files of this process, and of processes that it starts from now on, in a
+    directory. Killed processes leave some."""
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What a process took. `peak_bytes`: of the largest one, if it started others."""
+    """The resources of a process. `peak_bytes`: of the largest process, if it started others."""
 
     seconds: float
     cpu_seconds: float
@@ -38,7 +38,7 @@ class Taken:
 
 
 def run_process(command: Sequence[str], cores: int, env: Mapping[str, str]) -> Taken:
-    """Runs a command to its end on so many cores, with `env` as its environment.
+    """Run a command to its end on `cores` cores, with `env` as its environment.
 
     Raises RuntimeError, with the end of its output, if it fails.
     """
@@ -60,7 +60,7 @@ def run_process(command: Sequence[str], cores: int, env: Mapping[str, str]) -> T
 
 
 def in_turn(contenders: Mapping[str, Callable[[], T]], runs: int) -> dict[str, list[T]]:
-    """What each contender gives: all run once, then all once more, and so on."""
+    """Return the results of each contender. All run once, then all run again, and so on."""
     results: dict[str, list[T]] = {name: [] for name in contenders}
     for _ in range(runs):
         for name, run in contenders.items():
@@ -99,12 +99,12 @@ class Comparison:
 
     @property
     def is_ahead(self) -> bool:
-        """True if we are not slower, apart from noise, and our results are equal."""
+        """Return true if ours is not slower, apart from noise, and the results are equal."""
         return self.ours >= self.best * (1 - NOISE) and self.same is not False
 
     @property
     def row(self) -> Row:
-        """The row of the table."""
+        """Return the row of the table."""
         return {
             "comparison": self.name,
             "unit": self.unit,
@@ -123,12 +123,12 @@ def versioned(package: str) -> str:
 
 
 def number(value: float) -> str:
-    """To three digits."""
+    """Format a number with three digits."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}"
 
 
 def process_columns(taken: Sequence[Taken], megabytes: float) -> Row:
-    """The columns that tables about whole processes share."""
+    """Return the columns that tables about whole processes share."""
     seconds = [run.seconds for run in taken]
     return {
         "seconds": str(Spread.of(seconds)),
@@ -139,6 +139,6 @@ def process_columns(taken: Sequence[Taken], megabytes: float) -> Row:
 
 
 def times_faster(taken: Sequence[Taken], than: Sequence[Taken]) -> str:
-    """How many times as fast as the others, by medians."""
+    """Return the speed relative to the others, by medians."""
     medians = [statistics.median(run.seconds for run in runs) for runs in (than, taken)]
     return number(medians[0] / medians[1])

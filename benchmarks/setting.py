@@ -1,4 +1,4 @@
-"""What the benchmarks run on: text by language, a vocabulary, and how often."""
+"""The setting of the benchmarks: text by language, vocabularies, and the number of runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Setting:
 
     @property
     def main_group(self) -> str:
-        """The text for whole jobs: English, else the largest."""
+        """Return the text for whole jobs: English, else the largest group."""
         sizes = {
             name: sum(path.stat().st_size for path in paths) for name, paths in self.groups.items()
         }
@@ -44,22 +44,22 @@ class Setting:
 
     @cached_property
     def vocab(self) -> Path:
-        """A vocabulary like BERT's, trained on the text for whole jobs."""
+        """Train a vocabulary like BERT's on the text for whole jobs."""
         return self.train("trained", "--vocab-size", "30522") / "vocab.txt"
 
     def tokenizers(self, vocab_size: int) -> dict[str, Path]:
-        """Tokenizer directories: a BPE like Llama 3's of so many tokens, trained on the text for
-        whole jobs, and BERT's WordPiece."""
+        """Return tokenizer directories: BPE like Llama 3's with `vocab_size` tokens, trained on the
+        text for whole jobs, and BERT's WordPiece."""
         llm = self.train("llm", "--config", "llm-bpe", "--vocab-size", str(vocab_size))
         return {"Llama 3": llm, "BERT": self.bert()}
 
     def bert(self) -> Path:
-        """The directory of a tokenizer like BERT's."""
+        """Return the directory of a tokenizer like BERT's."""
         Tokenizer.load(self.vocab, lowercase=True).save(self.work / "bert")
         return self.work / "bert"
 
     def train(self, name: str, *options: str, all_groups: bool = False) -> Path:
-        """Trains on the text for whole jobs, or on all text, into a directory of this name."""
+        """Train on the text for whole jobs, or on all text, into a directory of this name."""
         output = self.work / name
         groups = self.groups if all_groups else [self.main_group]
         paths = [str(path) for group in groups for path in self.groups[group]]
@@ -93,7 +93,7 @@ def find_groups(given: Sequence[str], work: Path) -> dict[str, list[Path]]:
 
 
 def check_file(path: Path) -> None:
-    """Raises ValueError if this is no Parquet file with a column of texts."""
+    """Raise ValueError if a file is not a Parquet file with a column of texts."""
     try:
         names = pq.read_schema(path).names
     except (OSError, pa.ArrowInvalid):
@@ -103,13 +103,13 @@ def check_file(path: Path) -> None:
 
 
 def read_texts(paths: Sequence[Path]) -> pa.ChunkedArray:
-    """The texts of Parquet files, nulls left out."""
+    """Read the texts of Parquet files, without nulls."""
     tables = [pq.read_table(path, columns=[COLUMN]) for path in paths]
     return pa.concat_tables(tables)[COLUMN].cast(pa.string()).drop_null()
 
 
 def megabytes(texts: pa.ChunkedArray) -> float:
-    """The size of texts, in millions of bytes of UTF-8."""
+    """Return the size of texts, in millions of bytes of UTF-8."""
     return float(pc.sum(pc.binary_length(texts)).as_py() or 0) / 1e6
 
 

@@ -1,7 +1,7 @@
-"""Runs a command and prints what it took, as JSON.
+"""Run a command and print its resources as JSON.
 
-Arguments: cores to run on, file for the command's output, command. A process of its own, and a
-small one: the peak memory that Linux tells of a process is at least that of the one it came from.
+Arguments: cores to run on, file for the command's output, command. This is a small process of its
+own because Linux reports at least the memory of the parent as the peak memory of a process.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import time
 
 
 def main(cores: int, log: str, command: list[str]) -> None:
-    """Prints `status`, `seconds` from start to end, `cpu_seconds`, and `peak_bytes` of the
-    largest process among the command and those it started."""
+    """Print `status`, `seconds` from start to end, `cpu_seconds`, and `peak_bytes` of the largest
+    process of the command."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     output = (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

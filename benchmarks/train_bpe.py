@@ -1,13 +1,12 @@
-"""Training byte-level BPE from text to merges, beside the peers, each run a process.
+"""Train byte-level BPE from text to merges, next to the peers; each run is a process.
 
 All split text as GPT-2 or Llama 3 does, begin with the 256 bytes and make as many merges.
-`gigatoken` and `gigabpe` split as GPT-2 alone. The seconds are from texts in memory to the merges:
+`gigatoken` and `gigabpe` only split like GPT-2. The seconds are from texts in memory to the merges:
 as Arrow for ours, as a list of strings for `tokenizers` and `rustbpe`, as one string of bytes for
 `gigatoken`; `gigabpe` reads a file. All count on as many threads as there are cores;
-ours merges on one, and counts the pairs of a round on up to four. Peak memory is that of the
-process, less that of the same process which has imported the trainer and has the texts in its form,
-and then ends. `same`: the share of the tokens that ours makes, too; the others are ties, of which
-each trainer takes another one first.
+ours merges on one, and counts the pairs of a round on up to four. The peak memory of a
+process that imports the trainer, converts the texts and exits is subtracted. `same`: the share of
+tokens that our trainer also makes; the others are ties, which each trainer breaks differently.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ MERGES = (16_000, 32_000)
 
 @dataclass(frozen=True)
 class Run:
-    """What a run took: seconds, those of counting among them, and bytes; and what it made."""
+    """The time of a run, with the time for counting, its peak memory in bytes, and its tokens."""
 
     seconds: float
     counting: float
@@ -86,7 +85,7 @@ def compare_bpe(setting: Setting) -> Iterator[Comparison]:
 
 
 def run(tool: str, split: str, merges: int, setting: Setting) -> Run:
-    """One trainer on the main text, in a process of its own."""
+    """Run one trainer on the main text, in a process of its own."""
     result = setting.work / "result.json"
     files = [str(path) for path in setting.groups[setting.main_group]]
     how = [split, str(merges), str(setting.cores)]

@@ -1,4 +1,4 @@
-"""Training a vocabulary, as whole processes: `wordpiece train` against scripts with the trainers of
+"""Train a vocabulary, as whole processes: `wordpiece train` next to scripts with the trainers of
 `tokenizers` (WordPiece, from Parquet files) and of `sentencepiece` (BPE of the words between
 spaces, from lines of text)."""
 
@@ -91,6 +91,6 @@ def against(
 
 
 def run_anew(command: list[str], output: Path, setting: Setting) -> Taken:
-    """Runs a command whose output is not there yet."""
+    """Run a command whose output does not exist yet."""
     shutil.rmtree(output, ignore_errors=True)
     return run_process(command, setting.cores, os.environ)

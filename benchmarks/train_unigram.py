@@ -1,12 +1,11 @@
-"""Training of a unigram language model against sentencepiece, and how good it is on other text.
+"""Train a unigram language model next to sentencepiece, and evaluate both on held-out text.
 
 Both get the same lines of text: lower case, single spaces, and only the characters that make up
 99.95 % of it (sentencepiece's `character_coverage`), so that none is unknown. Each is a process
-with two threads; the seconds are those from text to pieces, without the loading of Python and of
-modules. What they make is judged by the same code, in plain Python: the log-likelihood of words
-that were held out, over all ways to cut them, the probabilities of pieces made to add up to 1; and
-how many pieces the best way to cut them has. What is held out is a tenth, in blocks of neighbouring
-rows.
+with two threads; the seconds are from text to pieces, without loading Python and modules. Both
+models are evaluated by the same code in plain Python, with the probabilities of pieces normalized
+to a sum of 1: the log-likelihood of held-out words over all segmentations, and the number of pieces
+of the best segmentation. A tenth is held out, in blocks of adjacent rows.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from benchmarks.setting import Setting, read_texts
 
 SIZES = (8000, 16_000)
 COVERED = 0.9995  # of all characters
-BLOCKS = 100  # of neighbouring rows; every tenth is held out
+BLOCKS = 100  # blocks of adjacent rows; every tenth is held out
 OURS, PEER = "wordpiece", "sentencepiece"
 ROOT = Path(__file__).parent.parent
 
@@ -55,7 +54,7 @@ def compare_unigram(setting: Setting) -> Iterator[Comparison]:
 
 
 def split_text(setting: Setting, name: str) -> tuple[Path, Counter[str]]:
-    """Write the lines to train on, and return them with the words that are held out."""
+    """Write the lines to train on, and return them with the held-out words."""
     rows = [
         " ".join(text.lower().split())
         for text in read_texts(setting.groups[name]).to_pylist()
@@ -72,7 +71,7 @@ def split_text(setting: Setting, name: str) -> tuple[Path, Counter[str]]:
 
 
 def common_characters(rows: Iterable[str]) -> set[str]:
-    """The commonest characters, without the mark of a space."""
+    """Return the most frequent characters, without the mark of a space."""
     counts = Counter(c for row in rows for c in row)
     total, found = 0, set()
     for character, count in counts.most_common():
@@ -84,14 +83,14 @@ def common_characters(rows: Iterable[str]) -> set[str]:
 
 
 def words_of(rows: Iterable[str]) -> Counter[str]:
-    """Words with their counts."""
+    """Return words with their counts."""
     return Counter(word for row in rows for word in row.split())
 
 
 def train_both(
     setting: Setting, name: str, training: Path, size: int
 ) -> tuple[dict[str, list[tuple[Taken, float]]], dict[str, dict[str, float]]]:
-    """Train with both in turn. Returns runs with their seconds, and the pieces with scores."""
+    """Train with both in turn. Return runs with their seconds, and pieces with scores."""
     made = {tool: setting.work / f"{name}-{size}-{tool}.json" for tool in (OURS, PEER)}
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -107,7 +106,7 @@ def train_both(
 
 
 def compared(setting: Setting, name: str, training: Path, held: Counter[str], size: int) -> Row:
-    """Train with both, and judge the models."""
+    """Train with both, and evaluate the models."""
     taken, models = train_both(setting, name, training, size)
     seconds = {tool: statistics.median(took for _, took in runs) for tool, runs in taken.items()}
     peaks = {tool: max(run.peak_bytes for run, _ in runs) for tool, runs in taken.items()}
@@ -132,13 +131,13 @@ def compared(setting: Setting, name: str, training: Path, held: Counter[str], si
 
 
 def known_words(held: Counter[str], models: Iterable[dict[str, float]]) -> Counter[str]:
-    """The words of which all models know all characters: some were in none of the other text."""
+    """Return the words whose characters all models know: some are in held-out text only."""
     known = set.intersection(*({p for p in model if len(p) == 1} for model in models))
     return Counter({word: count for word, count in held.items() if known.issuperset(word)})
 
 
 def judge(model: dict[str, float], words: Counter[str]) -> tuple[float, float]:
-    """The negative log-likelihood of words, in nats, and into how many pieces they are cut."""
+    """Return the negative log-likelihood of words, in nats, and their number of pieces."""
     total = math.log(math.fsum(map(math.exp, model.values())))
     scores = {piece: score - total for piece, score in model.items()}
     longest = max(map(len, scores))
@@ -151,7 +150,7 @@ def judge(model: dict[str, float], words: Counter[str]) -> tuple[float, float]:
 
 
 def judge_word(word: str, scores: dict[str, float], longest: int) -> tuple[float, int]:
-    """The log-likelihood of a word, and the number of pieces of the best way to cut it."""
+    """Return the log-likelihood of a word, and the number of pieces of its best segmentation."""
     forward = [0.0] + [-math.inf] * len(word)
     best = [(0.0, 0)] + [(-math.inf, 0)] * len(word)
     for end in range(1, len(word) + 1):

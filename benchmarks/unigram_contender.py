@@ -1,9 +1,9 @@
-"""Training of a unigram language model on lines of text, as a script: by this project or by
-sentencepiece, with two threads. Both take the text as it is, cut words at spaces, and take all
+"""Train a unigram language model on lines of text with this project or with sentencepiece, as a
+script, with two threads. Neither normalizes the text; both split words at spaces and keep all
 characters.
 
 Arguments: "wordpiece" or "sentencepiece", the file to write with the pieces and the seconds from
-text to pieces (without those in which Python and modules are loaded), vocabulary size, text.
+text to pieces (without loading Python and modules), vocabulary size, text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ THREADS = 2
 
 
 def with_wordpiece(text: str, vocab_size: int) -> dict[str, float]:
-    """The pieces and their scores, by this project."""
+    """Return the pieces and their scores, by this project."""
     as_it_is = TextOptions(
         lowercase=False,
         strip_accents=False,
@@ -51,7 +51,7 @@ def with_wordpiece(text: str, vocab_size: int) -> dict[str, float]:
 
 
 def with_sentencepiece(text: str, vocab_size: int) -> dict[str, float]:
-    """The pieces and their scores, by sentencepiece."""
+    """Return the pieces and their scores, by sentencepiece."""
     model = f"{text}.{vocab_size}"
     sentencepiece.SentencePieceTrainer.train(
         input=text,
