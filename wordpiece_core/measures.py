@@ -36,8 +36,7 @@ CHUNKS_AT_ONCE = 65_536  # chunks that are tokenized together
 @dataclass(frozen=True)
 class Measures:
     """Sums over a tokenized text. `+` adds the sums of another text with the same tokenizer.
-    Characters
-    are counted without white space.
+    Characters are counted without white space.
 
     >>> tok = Tokenizer(["[UNK]", "hug", "##s"])
     >>> measures = measure(tok, ["hugs", "hug", "pug"], [3, 4, 1])

@@ -297,8 +297,7 @@ def as_planned(path: str) -> Found:
 
 def entries(path: str, *, recursive: bool = True, follow_links: bool = False) -> list[Entry]:
     """Return the entries of a directory, sorted by name; with `recursive` including directories
-    below
-    it. Empty if there is no such directory.
+    below it. Empty if there is no such directory.
 
     Local links are listed, and followed only with `follow_links`. A link to a parent directory is
     never followed. (Arrow would follow it forever.)

@@ -35,8 +35,7 @@ def lacks_slash(path: str) -> bool:
 
 def split_query(path: str) -> tuple[str, str]:
     """Return a URI without its query (options of the file system), and the query with its `?`.
-    Queries
-    contain no characters of patterns, so a `?` in a pattern does not begin one.
+    Queries contain no characters of patterns, so a `?` in a pattern does not begin one.
 
     >>> split_query("s3://bucket/words?region=eu-1")
     ('s3://bucket/words', '?region=eu-1')

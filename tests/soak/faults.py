@@ -1,8 +1,7 @@
 """A file system whose n-th call fails, for each n of a small count, train and encode, and a file
-system
-that fails from the n-th call on. Nothing is lost: the job succeeds, or ends with one line and exit
-status 1, and the rerun has the bytes of a run without faults. No file is skipped because of a
-fault.
+system that fails from the n-th call on. Nothing is lost: the job succeeds, or ends with one line
+and exit status 1, and the rerun has the bytes of a run without faults. No file is skipped because
+of a fault.
 
     python -m tests.soak.faults             # every call, some minutes
     python -m tests.soak.faults --every 10  # every tenth

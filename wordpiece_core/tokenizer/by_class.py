@@ -85,8 +85,7 @@ def class_of(config: Json, model: Json) -> tuple[str | None, bool]:
 
 def built(read: Callable[[str], bytes | None], path: str, name: str) -> tuple[str, dict[str, str]]:
     """Return the `tokenizer.json` of the tokenizer that `transformers` builds from a directory, and
-    the
-    roles of its tokens. Arguments and errors: see `load_by_transformers`.
+    the roles of its tokens. Arguments and errors: see `load_by_transformers`.
 
     Raises InputError if the tokenizer is written in Python.
     """

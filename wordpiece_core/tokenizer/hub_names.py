@@ -26,8 +26,7 @@ def hub_name(path: str) -> re.Match[str] | None:
 
 def local_place(path: str) -> str:
     """Return the path of a tokenizer. For a name on the Hub it is the directory of its files, which
-    are
-    downloaded unless they are in the cache. A path on disk wins over a name.
+    are downloaded unless they are in the cache. A path on disk wins over a name.
 
     Raises OptionError if `huggingface_hub` is not installed, and InputError if the Hub has no such
     name or cannot be reached.

@@ -64,8 +64,7 @@ class EncodedByLibraryWarning(TokenizerWarning):
 
 def library_spec(value: Json, text: str, path: str, refusal: InputError) -> TokenizerSpec:
     """Return the specification of a `tokenizer.json` that cannot be read natively. The library
-    decides if
-    the file is damaged.
+    decides if the file is damaged.
 
     Args:
         value: The JSON of the file.

@@ -1,6 +1,5 @@
 """Read tokenizers of other programs: a `vocab.txt`, a `tokenizer.json`, other files, a directory,
-or a
-name on the Hub.
+or a name on the Hub.
 
 The library `tokenizers` encodes a `tokenizer.json` with an unsupported part (`library`). Other
 tokenizers are refused if their ids could differ from `tokenizers` or `transformers`: files with
@@ -80,8 +79,7 @@ def read_tokenizer(
     path: str, lowercase: bool | None = None, encoding: str | None = None
 ) -> TokenizerSpec:
     """Read a tokenizer directory, a `tokenizer.json`, a `vocab.txt`, a model of sentencepiece
-    (`.model`),
-    ranks of tiktoken (`cl100k_base.tiktoken`), a `tekken.json`, or a name on the Hub
+    (`.model`), ranks of tiktoken (`cl100k_base.tiktoken`), a `tekken.json`, or a name on the Hub
     (`openai-community/gpt2`).
 
     The options of a directory are in its `tokenizer.json`, else in its `tokenizer_config.json`.

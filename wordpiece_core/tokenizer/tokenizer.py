@@ -592,8 +592,7 @@ class Tokenizer:
             padding: True pads to the longest row, "max_length" to that length.
             truncation: Text of a pair to truncate; True truncates the longest first.
             max_length: Length of rows; by default the `model_max_length` of the files. Without
-            either,
-                rows are neither truncated nor padded to a length.
+                either, rows are neither truncated nor padded to a length.
 
         Raises OptionError for other values. For large data, `encode_table` is faster.
 

@@ -44,8 +44,7 @@ def decoded(data: bytes, path: str) -> str:
 
 def parse_vocabulary(text: str, path: str) -> list[str]:
     """Return the tokens of a `vocab.txt`. White space at the end of a line, such as a CR, is not
-    part of
-    the token. `path`: path in errors.
+    part of the token. `path`: path in errors.
 
     Raises InputError for an empty vocabulary, a duplicate token, and a missing [UNK].
     """

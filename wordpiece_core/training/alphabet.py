@@ -94,11 +94,11 @@ class InitialVocabulary:
         tokens: Special tokens, then the alphabet, in id order.
         alphabet: Symbols of the alphabet with their ids.
         by_longest_match: True if words start as tokens of greedy longest match, not as symbols of
-        the
-            alphabet. `tokens` is then a vocabulary that is extended.
+            the alphabet. `tokens` is then a vocabulary that is extended.
         model: Model of the initial tokens, for byte-pair encoding. New pairs must not build its
-        tokens. hidden: Ids of tokens that no word becomes. tokenizer: Tokenizer of the initial
-        tokens, for other models. Words with a hidden token are
+            tokens.
+        hidden: Ids of tokens that no word becomes.
+        tokenizer: Tokenizer of the initial tokens, for other models. Words with a hidden token are
             ignored.
         marks: See `TrainingOptions.word_marks`.
         max_words: Maximum number of words of a token, for superwords; then new pairs may build

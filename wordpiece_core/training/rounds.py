@@ -3,11 +3,10 @@
 A training reads all words repeatedly. One step between two reads is a round:
 
 1. **Passes** aggregate what the driver needs. A pass reads the parts of the word table: their
-words,
-   the state that each part keeps from round to round, or a partitioned output of an earlier pass.
-   On each worker an accumulator adds part after part as Arrow batches. Their results are combined,
-   to one sum or to one sum per partition. Large results are partitioned, so no worker holds all of
-   them.
+   words, the state that each part keeps from round to round, or a partitioned output of an earlier
+   pass. On each worker an accumulator adds part after part as Arrow batches. Their results are
+   combined, to one sum or to one sum per partition. Large results are partitioned, so no worker
+   holds all of them.
 2. **The driver decides**, from the results, or from all parts if they fit into its memory.
 3. The decision is **committed** as a `FinishedRound`: a batch and some numbers. From the committed
    rounds any process restores the algorithm: a worker, or a driver that resumes.
@@ -93,8 +92,7 @@ class Output:
 
     Attributes:
         combine: Return the batches of the sum, from batches of accumulators and the results that
-        the
-            pass uses, except partitioned ones.
+            the pass uses, except partitioned ones.
         partitions: True if there is a sum per partition. Otherwise the sum is one batch.
     """
 
@@ -109,8 +107,7 @@ class Pass:
     Attributes:
         over: WORDS, KEPT, or the name of a partitioned output.
         using: Names of earlier results that accumulators need. Of partitioned results they only
-        read
-            metadata.
+            read metadata.
         accumulator: Return an accumulator for these results.
     """
 

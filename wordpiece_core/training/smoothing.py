@@ -19,8 +19,7 @@ _DIGITS = 60
 
 def smoothing_weights(words: Sequence[int], exponent: float) -> list[int]:
     """Return the weights of groups with these numbers of words, in units of 2^-32, rounded half up.
-    A
-    weight is at least 1 unit.
+    A weight is at least 1 unit.
 
     They are computed with 60 decimal digits, which gives the same result on every machine. A group
     without words has the weight 1.0. With the exponent 1 every weight is exactly 1.0.

@@ -1,6 +1,5 @@
 """Files of ranks of tiktoken: each line has the bytes of a token in base64, and its rank, which is
-its
-id.
+its id.
 
 These files have neither the regular expression of pieces nor the special tokens. The libraries that
 read them know both by the name of the encoding, which is often the name of the file:
