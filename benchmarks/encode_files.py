@@ -1,6 +1,6 @@
 """Encode in memory by one `tokenizer.json`, on one thread, next to other libraries; each run is a
-process. The tokenizers are BPE like Llama 3's, GPT-2's, Qwen 2's and Llama 2's, Unigram, and
-WordPiece like BERT's, trained on all texts first.
+process. The tokenizers are BPE like Llama 3's, GPT-2's, Qwen 2's and Llama 2's, and Unigram, which
+are trained on all texts first, and WordPiece like BERT's.
 
 The environment variable PEERS_PYTHON names a second interpreter, for versions that cannot be
 installed together, such as `tokenizers` 1.0 and 0.23. A file that a library does not read has

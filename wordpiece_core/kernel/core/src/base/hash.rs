@@ -63,6 +63,13 @@ impl Seed {
     }
 }
 
+/// Return a hash of a number, which is the same on all workers of a job: the number times 2^64 divided by the golden
+/// ratio. Its upper bits depend on all bits of the number.
+#[inline(always)]
+pub fn number_hash(number: u64) -> u64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
 /// Return the partition of a key with this hash, from 0 to `partitions - 1`, by the upper bits of the hash. The
 /// hash must be the same on all workers of a job.
 pub fn partition(hash: u64, partitions: usize) -> usize {

@@ -24,6 +24,7 @@ impl State {
     const MARK: u64 = 1 << 8;
     /// The number of bits for the byte and the mark.
     const ID_SHIFT: u32 = 9;
+
     fn new(byte: u8) -> Self {
         State(State::MARK | byte as u64)
     }
@@ -114,14 +115,11 @@ impl Trie {
                 }
                 let base = building.find_base(&groups)?;
                 building.states[state].0 |= (base as u64) << base_shift;
-                for &(byte, _) in &groups {
-                    building.states[base + byte as usize] = State::new(byte);
+                for (byte, patterns) in groups.into_iter().rev() {
+                    let state = base + byte as usize;
+                    building.states[state] = State::new(byte);
+                    pending.push(PendingState { state, patterns, depth: depth + 1 });
                 }
-                pending.extend(groups.into_iter().rev().map(|(byte, patterns)| PendingState {
-                    state: base + byte as usize,
-                    patterns,
-                    depth: depth + 1,
-                }));
             }
         }
         // A transition is looked up without knowing if there is one.

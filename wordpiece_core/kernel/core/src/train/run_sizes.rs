@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use foldhash::HashMap;
 
+use crate::base::hash;
 use crate::train::runs::PairLevels;
 use crate::train::splits::Splits;
 
@@ -180,7 +181,7 @@ impl Hashes {
 }
 
 fn mixed(value: u64) -> u64 {
-    let mixed = (value ^ value >> 32).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = hash::number_hash((value ^ value >> 32).wrapping_add(1));
     mixed ^ mixed >> 32
 }
 

@@ -219,7 +219,7 @@ pub fn pair_partition(pair: (u32, u32), partitions: usize) -> usize {
 
 /// A hash of a pair. Its upper bits are better mixed than the lower ones.
 pub(crate) fn pair_hash((left, right): (u32, u32)) -> u64 {
-    ((left as u64) << 32 | right as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    hash::number_hash((left as u64) << 32 | right as u64)
 }
 
 #[cfg(test)]

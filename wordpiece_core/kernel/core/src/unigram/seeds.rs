@@ -94,7 +94,7 @@ pub fn partition(suffix: &str, partitions: usize) -> usize {
     let mut characters = suffix.chars();
     let (first, second) = (characters.next(), characters.next());
     let key = (first.map_or(0, u64::from) << 32) | second.map_or(0, u64::from);
-    hash::partition(key.wrapping_mul(0x9E37_79B9_7F4A_7C15), partitions)
+    hash::partition(hash::number_hash(key), partitions)
 }
 
 /// The suffixes of runs by partition, sorted, equal ones added up.

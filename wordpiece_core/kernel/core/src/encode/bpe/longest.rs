@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::merge_table::MergeTable;
 use crate::base::error::Result;
+use crate::base::hash::number_hash;
 use crate::base::trie::{INITIAL_ROOT, NONE, Trie};
 
 /// The tokens that words may become, and how each is made.
@@ -113,8 +114,8 @@ impl Longest {
         if too_early.iter().any(met) {
             return Ok(None); // a token is merged before it is made
         }
-        let is_made = (0..).zip(strings).filter(|&(id, _)| tokens.is_made(id));
-        let patterns = is_made.filter_map(|(id, string)| Some((string.as_deref()?, id))).collect();
+        let made = (0..).zip(strings).filter(|&(id, _)| tokens.is_made(id));
+        let patterns = made.filter_map(|(id, string)| Some((string.as_deref()?, id))).collect();
         let trie = Trie::new([patterns, vec![]])?;
         for (token, string) in tokens.0.iter_mut().zip(strings) {
             if let Some((_, shorter)) = string.as_deref().and_then(<[u8]>::split_last) {
@@ -191,7 +192,7 @@ impl Longest {
     #[inline(always)]
     fn are_compatible(&self, table: &MergeTable, left: u32, right: u32, pairs: &mut [u64]) -> bool {
         let pair = (left as u64) << 32 | (right as u64) << 1; // ids are below 2^31
-        let place = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PAIRS);
+        let place = number_hash(pair) >> (64 - PAIRS);
         let known = &mut pairs[place as usize];
         if *known & !1 != pair {
             *known = pair | self.tokens.stay_apart(table, left, right, NONE) as u64;
@@ -258,7 +259,7 @@ impl Borders {
     fn long_bit(left: &[u8; WINDOW], right: &[u8; WINDOW]) -> (usize, u64) {
         let [a, b, c] = *left;
         let [d, e, f] = *right;
-        let hash = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let hash = number_hash(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]));
         ((hash >> 51) as usize, 1 << (hash >> 45 & 63))
     }
 }
@@ -281,9 +282,9 @@ impl Tokens {
     fn become_neighbours(&self, table: &MergeTable, left: u32, right: u32) -> bool {
         let (mut left, mut right) = (left, right);
         loop {
+            count_probe();
             let [a, b] = [left, right].map(|id| self.0[id as usize]);
             // The last merge is undone. Of two merges with the same rank, the left one was first.
-            count_probe();
             let undoes_left = a.rank > b.rank;
             if !undoes_left && b.rank == 0 {
                 return true;

@@ -185,7 +185,7 @@ fn pairs_that_repeat_in_a_long_word_are_looked_up_once() {
     // The word begins like a token of each length, and all of them but the first are rejected.
     let letters: Vec<char> = ('\u{4E00}'..).take(100).collect();
     let mut tokens: Vec<String> = letters.iter().map(char::to_string).collect();
-    tokens.push(letters.iter().rev().take(1).chain(&letters[..1]).collect());
+    tokens.push([letters[99], letters[0]].iter().collect());
     let mut merges = vec![(99, 0)];
     for (length, right) in (2..).zip(1..100) {
         let left = if right == 1 { 0 } else { tokens.len() as u32 - 1 };
